@@ -32,6 +32,7 @@ use linchpin_engine::{
 use linchpin_words::{Gvk, ObjectRef};
 
 use self::outline::SyncOutline;
+pub(crate) use self::outline::state_word;
 use crate::door::{Backing, CompileInput, Compiled, Door, Hold, HoldInput, Insight, StatusInput};
 
 /// The door of Sync.

@@ -339,12 +339,13 @@ impl PlanManifests {
                 }
             };
             let namespace = object.namespace.clone().unwrap_or(own);
-            self.link_objects(&mut link, SearchedObjects { word, namespace, which: SearchedBy::Name(name) });
+            let sought = SearchedObjects { word, namespace, which: SearchedBy::Name(name) };
+            self.link_objects(&mut link, object.kind.as_deref(), sought);
         } else if let Some(objects) = &entry.objects {
             let word = KindWord::from_manifest(objects.api_version.as_deref(), &objects.kind);
             let namespace = objects.namespace.clone().unwrap_or(own);
             let which = SearchedBy::Labels(objects.selector.clone());
-            self.link_objects(&mut link, SearchedObjects { word, namespace, which });
+            self.link_objects(&mut link, Some(&objects.kind), SearchedObjects { word, namespace, which });
             let none_will_do =
                 objects.expect.is_some_and(|expect| [expect.at_least, expect.exactly].contains(&Some(0)));
             if none_will_do {
@@ -353,10 +354,15 @@ impl PlanManifests {
         } else if let Some(capability) = &entry.capability {
             self.link_capability(&mut link, capability, &own);
         }
+        if entry.state.as_deref().is_some_and(|word| Wanted::parse(word) == Wanted::Absent) {
+            link.verdict = LinkVerdict::Ok("is to be absent".to_owned());
+            link.to = None;
+        }
         link
     }
 
-    fn link_objects(&self, link: &mut DependencyLink, sought: SearchedObjects) {
+    /// `written` is the kind as it is written, where it is.
+    fn link_objects(&self, link: &mut DependencyLink, written: Option<&str>, sought: SearchedObjects) {
         let SearchedObjects { word, namespace, which } = &sought;
         let known = built_in(word);
         let namespaced = known.is_none_or(|known| known.namespaced);
@@ -366,8 +372,14 @@ impl PlanManifests {
             SearchedBy::Name(name) => name.clone(),
             SearchedBy::Labels(selector) => format!("[{}]", selector.requirements().join(",")),
         };
+        // Kinds that are not Kubernetes' own are called as their group has them.
+        let shown = match (known, &group) {
+            (None, Some(group)) if !group.is_empty() => format!("{}.{group}", written.unwrap_or(&kind)),
+            (None, _) => written.unwrap_or(&kind).to_owned(),
+            (Some(_), _) => kind.clone(),
+        };
         link.what =
-            if namespaced { format!("{kind} {namespace}/{called}") } else { format!("{kind} {called}") };
+            if namespaced { format!("{shown} {namespace}/{called}") } else { format!("{shown} {called}") };
         let is = |object: &&GivenObject| match which {
             SearchedBy::Name(name) => object.name == *name,
             SearchedBy::Labels(selector) => {

@@ -206,7 +206,14 @@ fn gated(object: &Sync, input: &HoldInput<'_>, longest: Timestamp) -> Option<Hol
     let by: Vec<String> = by.map(|outline| outline.depends_on.clone()).collect();
     let mut wants = compiled.wants;
     wants.extend(judged.wants.iter().cloned());
-    Some(Hold { reason: Reason::DependencyNotReady, message, by, until: Some(longest), wants, unready: false })
+    Some(Hold {
+        reason: Reason::DependencyNotReady,
+        message,
+        by,
+        until: Some(longest),
+        wants,
+        unready: false,
+    })
 }
 
 /// Whether a dependency was met once and for all.

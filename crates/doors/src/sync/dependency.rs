@@ -136,6 +136,7 @@ pub(super) fn read(
     if let StepKind::Require(requirement) = &mut step.kind {
         requirement.lasts = lasts;
         requirement.label.clone_from(&found.depends_on);
+        requirement.asked = Some(found.state.clone());
     }
     // What holds no transition is only looked at.
     step.optional = gate_set.admission.is_none() && found.own.is_none();

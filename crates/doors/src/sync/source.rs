@@ -194,6 +194,14 @@ impl SourceReading {
             );
             return Err(refused(Reason::SourceUnsupported, "spec.source", problem));
         }
+        let api = body.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        if api.starts_with("kustomize.config.k8s.io/") {
+            let problem = format!(
+                "{place} is for kustomize, which is not run here: render it in CI (kustomize build DIR), or depend on a \
+                 Flux Kustomization as an object"
+            );
+            return Err(refused(Reason::SourceUnsupported, "spec.source", problem));
+        }
         let is_list = body.get("kind").and_then(Value::as_str) == Some("List")
             && body.get("apiVersion").and_then(Value::as_str) == Some("v1");
         if let Some(items) = body.get("items").and_then(Value::as_array).filter(|_| is_list) {

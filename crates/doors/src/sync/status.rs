@@ -84,6 +84,9 @@ fn without_plan(object: &Sync, input: &StatusInput<'_>, generation: i64) -> Sync
     let report = input.report;
     let mut status = object.status.clone().unwrap_or_default();
     let common = &mut status.common;
+    // What is Synced stays that while its source cannot be read: it is the source that waits.
+    let waits = report.invalid && report.phase == Phase::Waiting;
+    let stays = waits && common.observed_generation == generation && common.phase.as_deref() == Some(SYNCED);
     common.observed_generation = generation;
     let failed = report.phase == Phase::Failed && !report.invalid;
     let (phase, message) = entries::in_users_words(
@@ -92,7 +95,9 @@ fn without_plan(object: &Sync, input: &StatusInput<'_>, generation: i64) -> Sync
         report.phase.as_str().to_owned(),
         report.message.clone(),
     );
-    common.phase = Some(phase);
+    if !stays {
+        common.phase = Some(phase);
+    }
     common.message = Some(text::line(&entries::with_problems(message, report)));
     common.blocked_by = entries::blockers(&common.blocked_by, input);
     Conditions::new(&mut common.conditions, generation, input.now).without_plan(report);
@@ -206,7 +211,9 @@ impl SyncStatusInput<'_> {
             return format!("{}{more}{}", first.message, cause.unwrap_or_default());
         }
         if phase == Phase::Failed.as_str() {
-            let halted = self.input.journal.halt.as_ref().and_then(|halt| halt.step.as_ref());
+            let halt = self.input.journal.halt.as_ref();
+            let halted = halt.and_then(|halt| halt.step.as_ref());
+            let late = halt.is_some_and(|halt| halt.reason == Reason::GlobalTimeout);
             let outlines = self.outline.dependencies.iter().chain(&self.outline.globals);
             let culprit = halted.and_then(|step| {
                 let named = outlines.into_iter().find(|outline| outline.step == *step)?;
@@ -215,6 +222,9 @@ impl SyncStatusInput<'_> {
             return match (culprit, unmet.first(), unsettled) {
                 (Some(row), ..) if row.state == "TimedOut" => format!("timed out: {}", row.message),
                 (Some(row), ..) => row.message.clone(),
+                (None, Some(row), _) if late => {
+                    format!("{}: {}", Reason::GlobalTimeout.in_words(), row.message)
+                }
                 // What failed has recovered; the rest is still waited for.
                 (None, Some(row), _) if self.held => row.message.clone(),
                 (None, _, Some(detail)) => detail,

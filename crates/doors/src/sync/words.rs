@@ -21,12 +21,13 @@ pub(crate) fn state(step: &StepReport) -> &'static str {
 }
 
 /// Reasons whose message is a whole sentence already.
-const SENTENCES: [Reason; 5] = [
+const SENTENCES: [Reason; 6] = [
     Reason::ExportMissing,
     Reason::VersionNotMet,
     Reason::VersionUnknown,
     Reason::RevisionNotMet,
     Reason::CapabilityMissing,
+    Reason::Suspended,
 ];
 
 /// Why a dependency is not met, in one word.
@@ -41,7 +42,11 @@ pub(crate) fn reason(dependency: &DependencyOutline, step: &StepReport) -> Strin
 }
 
 /// Why a dependency is not met. `provider` is who is to make it, as far as that may be known.
-pub(crate) fn sentence(dependency: &DependencyOutline, step: &StepReport, provider: Option<&ShownObject>) -> String {
+pub(crate) fn sentence(
+    dependency: &DependencyOutline,
+    step: &StepReport,
+    provider: Option<&ShownObject>,
+) -> String {
     let what = &dependency.depends_on;
     if SENTENCES.iter().any(|reason| step.reason == reason.as_str()) {
         return step.detail.to_string();

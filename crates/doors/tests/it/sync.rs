@@ -148,6 +148,7 @@ fn a_source_in_a_config_map_is_waited_for_followed_and_keeps_what_runs_when_it_g
     assert_eq!(stage.done(), [] as [&str; 0], "nothing is pruned by what is not known");
     assert_eq!(condition(&status, "SourceReady")["status"], "False");
     assert_eq!(condition(&status, "Ready")["status"], "True", "what runs, runs");
+    assert_eq!(status["phase"], "Synced", "it is the source that waits: {status:#}");
     let fewer = config_map("own", "app", &json!({"a.yaml": map("a")}));
     stage.put(fewer).settle();
     assert_eq!(stage.done(), ["delete configmap own/b"]);
@@ -186,6 +187,11 @@ fn a_revision_that_is_refused_touches_nothing_and_says_what_and_where() {
             "{source: {objects: [{apiVersion: v1, kind: Secret, metadata: {name: a}, sops: {}}]}}".to_owned(),
             "SourceUnsupported",
             "SOPS",
+        ),
+        (
+            "{source: {objects: [{apiVersion: kustomize.config.k8s.io/v1beta1, kind: Kustomization}]}}".to_owned(),
+            "SourceUnsupported",
+            "kustomize build",
         ),
         (
             "{source: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {linchpin.dev/prune: maybe}}}]}}"

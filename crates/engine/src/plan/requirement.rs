@@ -38,6 +38,8 @@ pub struct Requirement {
     /// Why it cannot hold as the plan is, whatever is observed: its door has looked at what is missing, and makes another
     /// plan when that is there.
     pub held: Option<Obstacle>,
+    /// The state that its author asked for, where the test has another way to know that.
+    pub asked: Option<Wanted>,
     /// The part of the object that is meant, such as one group of a DependencyGroup.
     pub part: Option<String>,
     /// What it is about as people are shown it, where the question does not name one object: a selection, a version, an
@@ -63,6 +65,7 @@ impl Requirement {
             lasts: LatchScope::No,
             floor: None,
             held: None,
+            asked: None,
             part: None,
             target: None,
             on_behalf_of: None,

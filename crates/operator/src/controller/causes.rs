@@ -124,7 +124,11 @@ impl Controller {
     /// The circle that an object waits in, spelled out as far as its own identity may see it, and what has to be asked to
     /// know that; no circle before it is known. What the object names itself, it knows. Kinds that wait for nothing but what
     /// they name, and what answers for that, spell all of it out.
-    pub(super) fn circle_seen(&self, entry: &Entry, circle: &CyclePath) -> (Option<CyclePath>, BTreeSet<Want>) {
+    pub(super) fn circle_seen(
+        &self,
+        entry: &Entry,
+        circle: &CyclePath,
+    ) -> (Option<CyclePath>, BTreeSet<Want>) {
         let looks_further = self.served[entry.kind].insight != Insight::Causes;
         let Some(via) = entry.subject.via().filter(|via| looks_further && !is_nobodys(via)) else {
             return (Some(circle.clone()), BTreeSet::new());

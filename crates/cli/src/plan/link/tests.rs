@@ -73,3 +73,17 @@ layer 2: shop/web
 ";
     assert_eq!(text, expected);
 }
+
+#[test]
+fn kinds_are_called_as_the_status_calls_them_and_an_absence_needs_nobody() {
+    let needs = json!([
+        {"name": "one", "object": {"apiVersion": "tekton.dev/v1", "kind": "Pipeline", "name": "build"}},
+        {"name": "old", "object": {"resource": "configmap/old"}, "state": "Absent"},
+    ]);
+    let text = shown(vec![sync("web", &needs, &json!([]))]);
+    let expected = "none shop/web  one  Pipeline.tekton.dev shop/build
+ok   shop/web  old  ConfigMap shop/old (is to be absent)
+layer 1: shop/web
+";
+    assert_eq!(text, expected);
+}

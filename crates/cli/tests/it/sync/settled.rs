@@ -66,6 +66,13 @@ fn a_soft_rule_gives_way_when_its_patience_is_over_and_a_suspended_one_holds_nob
             && note == "goes on without GlobalDependency sync-soft-rule (soft): not Available within 4s"
     });
     assert!(told, "{:?}", scenario.events("app"));
+    let softly = json!([{"name": "db", "sync": {"name": "db"}, "state": "Defined", "strength": "Soft", "patience": "1s"}]);
+    applied(&scenario, "softly", &json!({"source": maps(&["softly"], "1"), "dependencies": softly}));
+    scenario.synced("softly");
+    eventually("the event has the state that was asked for", seconds(30), || {
+        let told = "goes on without Sync sync-soft-rule/db (soft): not Defined within 1s";
+        scenario.events("softly").iter().any(|(_, note)| note == told)
+    });
     scenario.merge(
         "GlobalDependency",
         "sync-soft-rule",

@@ -15,6 +15,7 @@ use super::{OwedStatus, PendingStatus, Planned, ReportedPhase, passed_by_hand, s
 use crate::{
     door::{CompileInput, Door, HistoryInput, Hold, HoldInput, StatusInput, VisibleCauses},
     subject::{Asks, Decision, FinalizerChange, Needs, News, Own, SubjectInput},
+    sync::state_word,
 };
 
 /// How often compiling may ask for more facts in one turn.
@@ -359,11 +360,8 @@ impl<D: Door> Planned<D> {
                 _ if circular => "it would wait for itself".to_owned(),
                 Some("Failed") => "it has failed".to_owned(),
                 _ => {
-                    let state = match &requirement.test.state {
-                        None | Some(Wanted::Ready) => "Available".to_owned(),
-                        Some(Wanted::Exists) => "Defined".to_owned(),
-                        Some(other) => other.to_string(),
-                    };
+                    let asked = requirement.asked.as_ref().or(requirement.test.state.as_ref());
+                    let state = state_word(asked.unwrap_or(&Wanted::Ready));
                     format!("not {state} within {}", Period::new(patience).brief())
                 }
             };

@@ -1,7 +1,10 @@
 //! The conditions of a Sync.
 
 use linchpin_api::sync::status::SyncDependencyStatus;
-use linchpin_engine::step::{Phase, Report};
+use linchpin_engine::{
+    readiness::Wanted,
+    step::{Phase, Report},
+};
 use linchpin_words::{Condition, ConditionStatus, ConditionType, Reason, Timestamp, condition};
 
 use super::{APPLYING, SYNCED, SyncStatusInput};
@@ -148,6 +151,10 @@ impl<'a> Conditions<'a> {
     fn linked(&mut self, sketch: &SyncStatusInput<'_>, rows: &[SyncDependencyStatus]) {
         let missing = [Reason::CapabilityMissing, Reason::ExportMissing, Reason::KindNotServed];
         let outlines = || sketch.outline.dependencies.iter().chain(&sketch.outline.globals);
+        // An absence is provided by nobody.
+        let is_absence = |row: &SyncDependencyStatus| {
+            outlines().any(|outline| outline.name == row.name && outline.relation.state == Wanted::Absent)
+        };
         // Also of what was waited for too long, or passed by hand; but not of what was there once and for all.
         let gone = |row: &SyncDependencyStatus| {
             let outline = outlines().find(|outline| outline.name == row.name && outline.what != What::Own);
@@ -161,7 +168,7 @@ impl<'a> Conditions<'a> {
         let absent = |row: &&SyncDependencyStatus| {
             let lacking = missing.iter().any(|reason| row.reason == reason.as_str());
             let lacking = lacking || row.state == "Absent" && !there(row);
-            row.provided_by.is_none() && (gone(row) || !row.met && lacking)
+            row.provided_by.is_none() && !is_absence(row) && (gone(row) || !row.met && lacking)
         };
         let none: Vec<String> =
             rows.iter().filter(absent).map(|row| format!("{} ({})", row.name, row.depends_on)).collect();

@@ -1,6 +1,7 @@
 //! What the page of settled questions says word for word, where no other test needs it.
 
 use linchpin_doors::{CapabilityDoor, GlobalDependencyDoor};
+use linchpin_engine::graph::{Relation, is_in_line};
 use linchpin_words::limits;
 use serde_json::{Value, json};
 
@@ -278,4 +279,51 @@ fn what_has_failed_is_told_before_what_is_not_there_and_an_export_is_waited_for_
     for kind in ["Ready", "DependenciesReady", "Stalled"] {
         assert_eq!(condition(&status, kind)["reason"], "DependencyFailed", "{kind}");
     }
+}
+
+#[test]
+fn a_suspended_sync_says_what_it_would_wait_for_and_where_nothing_is_missing_that_it_is_suspended() {
+    const SUSPENDED: &str = "the object is suspended: nothing starts and no clock runs";
+    let source = format!("suspend: true, source: {{objects: [{}]}}", map("a"));
+    let mut stage = stage(&format!("{{{source}, dependencies: [{{name: db, sync: {{name: db}}}}]}}"));
+    stage.settle();
+    let status = shown(&mut stage);
+    let row = &status["dependencies"][0];
+    assert_eq!(status["phase"], "Suspended");
+    assert_eq!(row["message"], "says it depends on Sync own/db, which isn't present", "{row:#}");
+    assert_eq!(status["resources"][0]["message"], "waits for Sync own/db");
+    stage.put(other("db", &ready("r", "1"))).settle();
+    let row = shown(&mut stage)["dependencies"][0].clone();
+    assert_eq!((&row["reason"], &row["message"]), (&json!("Suspended"), &json!(SUSPENDED)), "{row:#}");
+    let mut free = super::stage(&format!("{{{source}}}"));
+    free.settle();
+    let row = shown(&mut free)["resources"][0].clone();
+    assert_eq!((&row["reason"], &row["message"]), (&json!("Suspended"), &json!(SUSPENDED)), "{row:#}");
+    let edges = free.report().edges.iter();
+    let causes =
+        edges.filter(|edge| matches!(&edge.relation, Relation::WaitsFor(wait) if !is_in_line(&wait.reason)));
+    assert_eq!(causes.count(), 0, "what it makes itself is no cause");
+}
+
+#[test]
+fn what_was_not_done_within_the_global_timeout_says_so_and_what_was_missing() {
+    let mut stage =
+        stage(&format!("{{globalTimeout: 1m, {}", &depending("{name: db, sync: {name: db}}")[1..]));
+    stage.settle();
+    stage.pass(60).settle();
+    let status = shown(&mut stage);
+    let told = "the whole object was not done within its global timeout: says it depends on Sync own/db, which isn't present";
+    assert_eq!((&status["phase"], &status["message"]), (&json!("Failed"), &json!(told)));
+    assert_eq!(condition(&status, "Ready")["reason"], "GlobalTimeout");
+}
+
+#[test]
+fn what_is_to_be_absent_needs_nobody_to_provide_it() {
+    let mut stage = stage(&depending("{name: old, object: {resource: configmap/old}, state: Absent}"));
+    let old = config_map("own", "old", &json!({}));
+    stage.put(old.clone()).settle();
+    assert_eq!(stage.done(), [] as [&str; 0], "it is there");
+    stage.take(&old).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+    assert_eq!(condition(&shown(&mut stage), "Linked")["reason"], "AllLinked");
 }

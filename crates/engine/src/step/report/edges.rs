@@ -137,18 +137,15 @@ impl<'a> EdgeBuilder<'a> {
                 _ if report.word == "NotFound" => WaitState::Absent,
                 _ => WaitState::InProgress,
             };
-            (state, &act.report.reason, &act.report.message)
+            // That the object is suspended is no cause of its own waiting for what it makes itself.
+            let later = act.report.reason == Reason::Suspended.as_str();
+            let reason =
+                if later { Reason::WaitingForStep.as_str().into() } else { act.report.reason.clone() };
+            (state, reason, &act.report.message)
         } else {
-            (wait_state(record, report), &report.reason, &report.detail)
+            (wait_state(record, report), report.reason.clone(), &report.detail)
         };
-        let mut wait = Wait {
-            state,
-            reason: reason.clone(),
-            detail: detail.clone(),
-            since,
-            selection: None,
-            soft: None,
-        };
+        let mut wait = Wait { state, reason, detail: detail.clone(), since, selection: None, soft: None };
         if let Some(whom) = &requirement.on_behalf_of
             && !wait.met()
             && !is_in_line(&wait.reason)
