@@ -2,21 +2,23 @@
 //!
 //! Needs an image (`make image`) and takes minutes: `make test-all` runs it, elsewhere it says that it was skipped.
 
+mod stages;
+
 use std::{
+    collections::BTreeSet,
     env, fs,
     io::Write,
     path::{Path, PathBuf},
     process::Output,
 };
 
-use linchpin_local::{Cluster, ClusterOptions, Component, check_node_support};
+use linchpin_local::{Cluster, ClusterOptions, check_node_support};
 use linchpin_operator::settings::DoorName;
 use linchpin_testkit::{
     Api, CHART_OPERATOR,
     audit::{Audit, Event},
     porch::{Porch, RevisionShape, install},
 };
-use serde_json::Value;
 
 use super::{chart, helm, root, text};
 use crate::{
@@ -32,18 +34,21 @@ use crate::{
 const TENANT: &str = "create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant \
                       --serviceaccount=linchpin-system:linchpin";
 
-/// How many objects are made while operators are replaced.
-const LOAD: usize = 20;
-
-/// The image to install, or why the test is skipped.
+/// The image to install, with that of the waiter beside it, or why the test is skipped.
 fn image() -> Result<PathBuf, String> {
     if env::var_os("LINCHPIN_LONG").is_none() {
         return Err("it takes minutes: make test-all".to_owned());
     }
-    let image = env::var_os("LINCHPIN_IMAGE").map(PathBuf::from).filter(|image| image.exists());
+    let image = env::var_os("LINCHPIN_IMAGE").map(PathBuf::from);
+    let image = image.filter(|image| image.exists() && waiter(image).exists());
     let image = image.ok_or("LINCHPIN_IMAGE names no image: make image")?;
     check_node_support().map_err(|error| error.to_string())?;
     Ok(image)
+}
+
+/// The waiter's image, which `make image` puts beside the operator's.
+fn waiter(image: &Path) -> PathBuf {
+    image.with_file_name("linchpin-wait.tar")
 }
 
 /// The image, unless the test is skipped, which is said.
@@ -62,22 +67,43 @@ struct Installed {
 }
 
 impl Installed {
-    /// A cluster with these nodes, and the chart in it with these values.
-    fn begin(image: &Path, options: &ClusterOptions, values: &[&str]) -> Self {
+    /// A cluster with these nodes, where the chart can be installed with these values.
+    fn prepared(image: &Path, options: &ClusterOptions, values: &[&str]) -> Self {
         let cluster = Cluster::start(options).expect("a local Kubernetes");
-        cluster.import_archive(image).unwrap();
-        let image = "image.repository=localhost/linchpin,image.tag=dev,image.pullPolicy=Never";
+        for image in [image, &waiter(image)] {
+            cluster.import_archive(image).unwrap();
+        }
+        let images = [
+            "image.repository=localhost/linchpin,image.tag=dev,image.pullPolicy=Never",
+            "waitImage.repository=localhost/linchpin-wait,waitImage.tag=dev",
+        ];
         let folder = chart();
         let mut release =
             vec!["linchpin", folder.to_str().unwrap(), "-n", "linchpin-system", "--wait", "--timeout=5m"];
-        release.extend(["--set", image]);
-        release.extend(values.iter().flat_map(|value| ["--set", value]));
+        release.extend(images.iter().chain(values).flat_map(|value| ["--set", value]));
         let release = release.into_iter().map(str::to_owned).collect();
         let installed = Self { cluster, release };
         installed.must("create namespace linchpin-system");
         installed.must("label namespace linchpin-system pod-security.kubernetes.io/enforce=restricted");
+        installed.must("wait --for=create serviceaccount/default -n linchpin-system --timeout=60s");
+        installed
+    }
+
+    /// The same with the chart in it.
+    fn begin(image: &Path, options: &ClusterOptions, values: &[&str]) -> Self {
+        let installed = Self::prepared(image, options, values);
         installed.release("install", &[]);
         installed
+    }
+
+    /// Every object that there is but for events, which are forgotten by themselves: kind, namespace and name.
+    fn objects(&self) -> BTreeSet<String> {
+        let names = "custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name";
+        let kinds = self.must("api-resources --verbs=list -o name");
+        let kinds = kinds.lines().filter(|kind| !kind.starts_with("events"));
+        let found = kinds.map(|kind| self.must(&format!("get {kind} -A --no-headers -o {names}")));
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        found.flat_map(|lines| lines.lines().map(words).collect::<Vec<_>>()).collect()
     }
 
     /// Installs or upgrades, with further flags.
@@ -150,103 +176,28 @@ impl Installed {
     }
 }
 
-/// Under load the kubelet goes and comes, and both operators are replaced: nothing is lost, and nothing done twice.
-fn replaced_under_load(installed: &Installed, audit: &Audit) {
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for number in 0..LOAD {
-                installed.apply_text(&format!(
-                    "{{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {{name: load-{number}, namespace: shop}}, \
-                     spec: {{serviceAccountName: bundler, actions: [{{name: make, type: create, resource: {{apiVersion: v1, \
-                     kind: ConfigMap, metadata: {{name: load-{number}}}}}}}]}}}}"
-                ));
-            }
-        });
-        installed.cluster.restart(Component::Kubelet).unwrap();
-        installed.release("upgrade", &["--set", "concurrency=8"]);
+/// Uninstalls the chart: the definitions stay, with what the server serves them by, and nothing else.
+fn uninstalled(installed: &Installed, before: &BTreeSet<String>) {
+    installed.helm(&["uninstall", "linchpin", "-n", "linchpin-system", "--wait"]);
+    let stays =
+        |object: &str| object.starts_with("CustomResourceDefinition ") || object.starts_with("APIService ");
+    eventually("what the operator made for itself goes with its ServiceAccount", seconds(60), || {
+        let now = installed.objects();
+        let left: Vec<&String> = now.difference(before).filter(|object| !stays(object)).collect();
+        println!("left behind: {left:?}");
+        left.is_empty()
     });
-    installed.must("wait --for=condition=Ready rd --all -n shop --timeout=300s");
-    let requests = audit.events();
-    for number in 0..LOAD {
-        let name = format!("load-{number}");
-        let makes = |event: &&Event| {
-            (event.verb.as_str(), event.resource.as_str(), event.code) == ("create", "configmaps", 201)
-                && event.name == name
-        };
-        assert_eq!(requests.iter().filter(makes).count(), 1, "ConfigMap {name} is made once");
-    }
-}
-
-/// Syncs, what is imposed on them, what the cluster is able to do: so that every right of theirs is used.
-fn syncs(installed: &Installed) {
-    installed.apply_text(
-        "
-{apiVersion: linchpin.dev/v1alpha1, kind: GlobalDependency, metadata: {name: bundled-first}, spec: {serviceAccount: {namespace: shop, name: bundler}, dependency: {object: {resource: configmap/bundled, namespace: shop}}}}
----
-{apiVersion: linchpin.dev/v1alpha1, kind: Capability, metadata: {name: bundles.example.com}, spec: {version: 1.0.0, serviceAccount: {namespace: shop, name: bundler}, dependencies: [{name: bundled, object: {resource: configmap/bundled, namespace: shop}}]}}
----
-{apiVersion: linchpin.dev/v1alpha1, kind: Sync, metadata: {name: synced, namespace: shop}, spec: {serviceAccountName: bundler, source: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: synced}}]}}}
-",
-    );
-    for object in ["globaldependency/bundled-first", "capability/bundles.example.com", "sync/synced"] {
-        installed.must(&format!("wait --for=condition=Ready {object} -n shop --timeout=180s"));
-    }
-}
-
-/// Pods of a Deployment and of a Job that are held by the webhook and let go by the controller.
-fn boots(installed: &Installed) {
-    installed.must("label namespace shop linchpin.dev/boot=enabled");
-    let boot = |kind: &str, name: &str| {
-        format!(
-            "{{apiVersion: core.bootchain-operator.ruicoelho.dev/v1alpha1, kind: BootDependency, metadata: {{name: {name}, namespace: shop}}, \
-             spec: {{serviceAccountName: bundler, strategy: SchedulingGate, targetRef: {{kind: {kind}, name: {name}}}, \
-             dependsOn: [{{resource: configmap/boot-go}}]}}}}"
-        )
-    };
-    installed.apply_text(&[boot("Deployment", "held"), boot("Job", "once")].join("\n---\n"));
-    let pod =
-        "containers: [{name: app, image: 'localhost/linchpin:dev', imagePullPolicy: Never, args: [version]}]";
-    let workloads = format!(
-        "
-{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: held, namespace: shop}}, spec: {{replicas: 1, selector: {{matchLabels: {{app: held}}}}, template: {{metadata: {{labels: {{app: held}}}}, spec: {{{pod}}}}}}}}}
----
-{{apiVersion: batch/v1, kind: Job, metadata: {{name: once, namespace: shop}}, spec: {{template: {{metadata: {{labels: {{app: once}}}}, spec: {{restartPolicy: Never, {pod}}}}}}}}}
-"
-    );
-    installed.apply_text(&workloads);
-    let gated = || installed.must("get pods -n shop -l linchpin.dev/boot-gate=held -o name").lines().count();
-    eventually("both pods are held", seconds(60), || gated() == 2);
-    let held = linchpin()
-        .args(["check", "--pre-uninstall", "--kubeconfig"])
-        .arg(installed.cluster.kubeconfig())
-        .output()
-        .unwrap();
-    assert!(
-        text(&held.stdout).contains("✗ no-held-pods: 2 Pods are held by our scheduling gate"),
-        "{}",
-        text(&held.stdout)
-    );
-    installed.must("create configmap boot-go -n shop");
-    eventually("both are let go", seconds(60), || gated() == 0);
-    installed.must("wait --for=condition=Complete job/once -n shop --timeout=180s");
-}
-
-/// What is left of an installation, by kind.
-fn left_behind(installed: &Installed) -> Vec<Value> {
-    let mut left = Vec::new();
-    for kind in installed.must("api-resources --verbs=list -o name").lines() {
-        let found = installed.must(&format!("get {kind} -A -o json -l app.kubernetes.io/part-of=linchpin"));
-        let found: Value = serde_json::from_str(&found).unwrap();
-        left.extend(found["items"].as_array().unwrap().iter().map(|one| one["kind"].clone()));
-    }
-    left
+    let definitions = installed.must("get crd -o name -l app.kubernetes.io/part-of=linchpin");
+    assert_eq!(definitions.lines().count(), linchpin_doors::registry().definitions().len());
 }
 
 #[test]
 fn helm_installs_two_operators_that_serve_with_the_charts_rights_and_leaves_only_definitions() {
     let Some(image) = image_or_skip("the chart on a real node") else { return };
-    let installed =
-        Installed::begin(&image, &ClusterOptions { node: true, ..ClusterOptions::default() }, &[]);
+    let options = ClusterOptions { node: true, ..ClusterOptions::default() };
+    let installed = Installed::prepared(&image, &options, &[]);
+    let before = installed.objects();
+    installed.release("install", &[]);
     let audit = Audit::from_the_beginning(&installed.cluster.audit_log());
     let ready =
         installed.must("get deployment linchpin -n linchpin-system -o jsonpath={.status.readyReplicas}");
@@ -277,35 +228,14 @@ fn helm_installs_two_operators_that_serve_with_the_charts_rights_and_leaves_only
     installed.must("wait --for=condition=Ready dg/shop -n shop --timeout=180s");
     assert_ne!(installed.leader(), leader);
 
-    // A bundle and a profile, so that every right is used.
-    installed.apply_text(
-        "
-{apiVersion: v1, kind: ServiceAccount, metadata: {name: bundler, namespace: shop}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: bundler, namespace: shop}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
-subjects: [{kind: ServiceAccount, name: bundler, namespace: shop}]
----
-apiVersion: app.example.com/v1alpha1
-kind: AppBundle
-metadata: {name: web, namespace: shop}
-spec:
-  serviceAccountName: bundler
-  groups: [{name: a, components: [{name: b, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: bundled}}}]}]
----
-apiVersion: linchpin.dev/v1alpha1
-kind: ReadinessProfile
-metadata: {name: things}
-spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
-",
-    );
-    installed.must("wait --for=condition=Ready ab/web -n shop --timeout=180s");
-
-    syncs(&installed);
-    boots(&installed);
-    replaced_under_load(&installed, &audit);
+    // What uses every right.
+    stages::account(&installed);
+    stages::bundles(&installed);
+    stages::take_with_them(&installed);
+    stages::syncs(&installed);
+    stages::boots(&installed);
+    stages::templates(&installed);
+    stages::replaced_under_load(&installed, &audit);
     installed.helm(&["test", "linchpin", "-n", "linchpin-system", "--timeout=5m"]);
     let check =
         linchpin().args(["check", "--kubeconfig"]).arg(installed.cluster.kubeconfig()).output().unwrap();
@@ -319,14 +249,12 @@ spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
     let own = own_requests(&audit, |event| event.user == CHART_OPERATOR);
     let unused = needed::unused(&own, needed::rules(&DoorName::ALL));
     assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
+    assert_eq!(needed::removable(&own, |_| true), [] as [String; 0], "rules that could go");
 
-    installed.helm(&["uninstall", "linchpin", "-n", "linchpin-system", "--wait"]);
-    let left = left_behind(&installed);
-    assert!(left.iter().all(|kind| kind == "CustomResourceDefinition"), "left behind: {left:?}");
-    assert_eq!(left.len(), linchpin_doors::registry().definitions().len());
-    eventually("what the operator made for itself goes with its ServiceAccount", seconds(60), || {
-        !installed.must("get lease,secret,configmap -n linchpin-system -o name").contains("/linchpin")
-    });
+    // What belongs to users and to no namespace.
+    installed
+        .must("delete readinessprofile/things globaldependency/bundled-first capability/bundles.example.com");
+    uninstalled(&installed, &before);
 }
 
 /// A kubeconfig with which the operator's pods reach the API server.
