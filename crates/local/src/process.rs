@@ -55,7 +55,8 @@ pub(crate) struct Launch {
     pub(crate) place: ProcessScope,
     /// A port of the host on which a listener is handed over as standard input.
     pub(crate) listen: Option<u16>,
-    /// Whether the program does its work in its only child, which is then what is killed and looked at.
+    /// Whether the program does its work in a child that has a process namespace below its own, which is then what is killed
+    /// and looked at.
     pub(crate) forks: bool,
 }
 
@@ -137,7 +138,7 @@ impl Launch {
         command.env("GOGC", "400").env("GOMEMLIMIT", "2GiB");
         let mut child = command.spawn().map_err(Error::io("starting", &self.program))?;
         let pid = child.id().cast_signed();
-        let identity = if self.forks { only_child(pid) } else { ProcessIdentity::of(pid) };
+        let identity = if self.forks { child_below(pid) } else { ProcessIdentity::of(pid) };
         let Some(identity) = identity else {
             let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
             return Err(Error::died(component, status, tail(&log_path, log_from), dir.path()));
@@ -197,14 +198,17 @@ pub(crate) fn tail(path: &Path, from: u64) -> String {
     reason.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// The process that a forking program started, as the host sees it.
-fn only_child(parent: i32) -> Option<ProcessIdentity> {
+/// The process that a forking program started in a process namespace below its own, as the host sees it. Go's library makes a
+/// child beside it for a moment, to learn what the kernel can do.
+fn child_below(parent: i32) -> Option<ProcessIdentity> {
     let deadline = Instant::now() + Duration::from_secs(5);
+    let depth =
+        |pid: i32| fs::read_to_string(format!("/proc/{pid}/status")).map_or(0, |status| namespaces(&status));
     loop {
         let all = fs::read_dir("/proc").ok()?.flatten();
         let mut pids = all.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
-        let child =
-            pids.find(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == parent && stat.lives()));
+        let is_child = |pid: i32| Stat::read(pid).is_some_and(|stat| stat.parent == parent && stat.lives());
+        let child = pids.find(|pid| is_child(*pid) && depth(*pid) > depth(parent));
         if let Some(identity) = child.and_then(ProcessIdentity::of) {
             return Some(identity);
         }
@@ -213,6 +217,12 @@ fn only_child(parent: i32) -> Option<ProcessIdentity> {
         }
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// How many process namespaces a process is in, one below the other: it has an id in each.
+fn namespaces(status: &str) -> usize {
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    ids.map_or(0, |ids| ids.split_whitespace().count())
 }
 
 /// What the kernel says of a process.
@@ -264,6 +274,12 @@ mod tests {
         let other = ProcessIdentity { started: own.started + 1, ..own };
         assert!(!other.is_alive());
         assert!(!other.signal(Signal::SIGKILL));
+    }
+
+    #[test]
+    fn a_process_below_another_one_has_one_more_id() {
+        assert_eq!(namespaces("Name:\ta\nNStgid:\t7\nNSpid:\t7\t1\nNSpgid:\t7\t1\n"), 2);
+        assert_eq!(namespaces("Name:\ta\n"), 0);
     }
 
     #[test]
