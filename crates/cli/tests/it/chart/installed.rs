@@ -113,14 +113,24 @@ impl Installed {
         self.helm(&arguments);
     }
 
-    /// What the operator asked for in its own name and may not.
+    /// What the operator asked for in its own name and may not. A namespace that goes may lose the binding before it loses
+    /// the rest: what is refused there from then on tells of no missing right.
     fn refused(&self) -> Vec<Event> {
         let audit = Audit::from_the_beginning(&self.cluster.audit_log());
+        let requests = audit.events();
+        let goes = |event: &&Event| {
+            (event.verb.as_str(), event.resource.as_str(), event.code) == ("delete", "namespaces", 200)
+        };
+        let going: Vec<&Event> = requests.iter().filter(goes).collect();
+        let is_going = |event: &Event| {
+            going.iter().any(|gone| {
+                // Everybody may ask about oneself: refused was to do so as an account of that namespace.
+                let is_there = event.namespace == gone.name || event.resource == "selfsubjectaccessreviews";
+                is_there && event.received >= gone.received
+            })
+        };
         let mut own = own_requests(&audit, |event| event.user == CHART_OPERATOR);
-        // That a namespace which goes takes nothing new is no missing right.
-        own.retain(|event| {
-            event.acting_as.is_none() && event.code == 403 && !event.message.contains("being terminated")
-        });
+        own.retain(|event| event.acting_as.is_none() && event.code == 403 && !is_going(event));
         own
     }
 
