@@ -19,12 +19,7 @@ pub fn answer(node: &Node, causes: &Causes) -> String {
     let Some(first) = causes.chains.first() else {
         return format!("{node} waits for nothing");
     };
-    let others = causes.chains.len() - 1 + causes.more;
-    match others {
-        0 => one_line(first),
-        1 => format!("{} (and 1 more cause)", one_line(first)),
-        _ => format!("{} (and {others} more causes)", one_line(first)),
-    }
+    one_line(first) + &others(causes)
 }
 
 /// The one-line answer to "why has `node` failed?".
@@ -32,12 +27,14 @@ pub fn failure(node: &Node, causes: &Causes) -> String {
     let Some(first) = causes.chains.first() else {
         return format!("{node} has failed");
     };
-    let others = causes.chains.len() - 1 + causes.more;
-    let line = sentence(first, " has failed because of ");
-    match others {
-        0 => line,
-        1 => format!("{line} (and 1 more cause)"),
-        _ => format!("{line} (and {others} more causes)"),
+    sentence(first, " has failed because of ") + &others(causes)
+}
+
+/// That there are further causes, if there are.
+fn others(causes: &Causes) -> String {
+    match (causes.chains.len() + causes.more).saturating_sub(1) {
+        0 => String::new(),
+        others => format!(" (and {others} more)"),
     }
 }
 
