@@ -107,3 +107,36 @@ fn a_journal_is_never_pruned() {
         assert_eq!(journal["x-kubernetes-preserve-unknown-fields"], json!(true), "{kind}");
     }
 }
+
+/// What `kubectl get` shows beside the name, without `-o wide`.
+#[test]
+fn kubectl_shows_these_columns_in_this_order() {
+    const FIRST_DOORS: &[&str] = &["Ready", "Phase", "Age", "Message"];
+    let expected = [
+        ("AppBundle", FIRST_DOORS),
+        ("BootDependency", &["Ready", "Resolved", "Age"]),
+        ("BundleRevision", &["Bundle", "Revision", "Result", "Changes", "Age"]),
+        ("Capability", &["Ready", "Version", "Age", "Message"]),
+        ("ConsistBinding", &["Adapter", "Employer", "Attached", "Ready", "Message", "Age"]),
+        ("DependencyGroup", FIRST_DOORS),
+        ("GlobalDependency", &["Ready", "Phase", "Held", "Age", "Message"]),
+        ("PodTransitionRule", &["Targets", "Age"]),
+        ("ReadinessProfile", &["Kind", "Ready", "Age", "Message"]),
+        ("ResourceDependency", FIRST_DOORS),
+        ("Sync", &["Phase", "Ready", "Revision", "Message", "Age"]),
+    ];
+    let mut shown: Vec<(String, Vec<String>)> = linchpin_doors::registry()
+        .definitions()
+        .into_iter()
+        .map(|definition| {
+            let columns = definition.spec.versions[0].additional_printer_columns.clone().unwrap_or_default();
+            let columns = columns.into_iter().filter(|column| column.priority.unwrap_or_default() == 0);
+            (definition.spec.names.kind, columns.map(|column| column.name).collect())
+        })
+        .collect();
+    shown.sort();
+    let expected = expected.map(|(kind, names)| {
+        (kind.to_owned(), names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+    });
+    assert_eq!(shown, expected);
+}

@@ -70,6 +70,54 @@ fn an_action_runs_again_on_request_and_once_per_request() {
 }
 
 #[test]
+fn an_order_that_names_nothing_is_reported_and_not_ignored() {
+    let scenario = scenario("wrong-orders");
+    scenario.resource_dependency(
+        "rd",
+        "
+        dependencies: [{name: gate, resource: configmap/never}]
+        actions: [{name: seed, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: done}}}]
+        ",
+    );
+    scenario.app_bundle(
+        "bundle",
+        "requires: [{name: gate, resource: configmap/never}]
+groups: [{name: app, components: [{name: web, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}]",
+    );
+    for (kind, name, key, value, problem) in [
+        ("ResourceDependency", "rd", "rerun", "al", "there is no action \"al\"; did you mean all?"),
+        ("ResourceDependency", "rd", "rerun", "sede@1", "there is no action \"sede\"; did you mean seed?"),
+        ("ResourceDependency", "rd", "proceed", "gate", "\"gate\" names no generation; write DEPENDENCY@1"),
+        (
+            "ResourceDependency",
+            "rd",
+            "proceed",
+            "gaet@1",
+            "there is no dependency \"gaet\"; did you mean gate?",
+        ),
+        (
+            "AppBundle",
+            "bundle",
+            "rerun",
+            "app/wbe@1",
+            "there is no action \"app/wbe\"; did you mean app/web?",
+        ),
+        ("AppBundle", "bundle", "proceed", "gaet@1", "there is no dependency \"gaet\"; did you mean gate?"),
+    ] {
+        let key = format!("linchpin.dev/{key}");
+        scenario.annotate(kind, name, &key, value);
+        let expected = format!("; annotation {key}: {problem}");
+        scenario.until(&format!("says{expected}"), kind, name, |object| {
+            object["status"]["message"].as_str().is_some_and(|message| message.ends_with(&expected))
+        });
+        scenario.merge(kind, name, &json!({"metadata": {"annotations": {key.as_str(): null}}}));
+        scenario.until("says no more of it", kind, name, |object| {
+            object["status"]["message"].as_str().is_some_and(|message| !message.contains("annotation"))
+        });
+    }
+}
+
+#[test]
 fn manual_recovery_waits_to_be_asked() {
     let scenario = scenario("manual");
     scenario.resource_dependency(

@@ -75,7 +75,11 @@ fn says_everywhere_that_it_went_back(scenario: &Scenario, bundle: &Value) {
     let cluster = &crate::world::world().cluster;
     let place = ["-n", scenario.namespace.as_str()];
     let shown = cluster.kubectl().args(["get", "ab", "shop"]).args(place).output().unwrap();
-    assert!(String::from_utf8(shown.stdout).unwrap().contains(&whole));
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let mut rows = shown.lines();
+    let heading: Vec<&str> = rows.next().unwrap().split_whitespace().collect();
+    assert_eq!(heading, ["NAME", "READY", "PHASE", "AGE", "MESSAGE"]);
+    assert!(rows.next().unwrap().ends_with(&whole), "{shown}");
     for command in ["explain", "tree"] {
         let output = crate::operator::linchpin()
             .env("KUBECONFIG", cluster.kubeconfig())
