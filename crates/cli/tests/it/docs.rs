@@ -308,6 +308,22 @@ fn the_page_of_concepts_says_of_every_kind_what_it_is_for() {
     }
 }
 
+#[test]
+fn a_backup_has_every_kind_that_people_write() {
+    let page = &pages()[Path::new("docs/operations.md")];
+    let (_, backup) = page.split_once("## Backup\n").unwrap();
+    let (backup, _) = backup.split_once("\n## ").unwrap();
+    let named: BTreeSet<&str> = backup.split(|letter: char| !letter.is_ascii_lowercase()).collect();
+    for definition in linchpin_doors::registry().definitions() {
+        let names = definition.spec.names;
+        // Bindings are made anew by whom they belong to.
+        let short = names.short_names.unwrap_or_default();
+        let is_named =
+            named.contains(names.plural.as_str()) || short.iter().any(|name| named.contains(name.as_str()));
+        assert!(is_named || names.kind == "ConsistBinding", "{}: {backup}", names.kind);
+    }
+}
+
 /// The example of the page, as it stands there.
 #[test]
 fn what_kapp_is_to_wait_for_are_all_kinds_of_ours_that_wait() {
