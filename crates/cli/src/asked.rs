@@ -6,6 +6,7 @@
 
 use clap::Args;
 use linchpin_doors::Registry;
+use linchpin_operator::settings::{Namespaces, NamespacesError};
 use linchpin_words::{
     GroupKind, Gvk, KindWord, Reference,
     reference::{all_built_in, built_in},
@@ -33,6 +34,17 @@ pub(crate) struct RequestedObject {
     pub(crate) reference: Reference,
     /// Its namespace, where the command line says one.
     pub(crate) namespace: Option<String>,
+}
+
+/// The name of one namespace, where it goes into what is printed and is not asked of a cluster.
+pub(crate) fn namespace(text: &str) -> Result<String, NamespacesError> {
+    let wrong = || NamespacesError(text.to_owned());
+    let Namespaces::Only(names) = text.parse()? else { return Err(wrong()) };
+    let mut names = names.into_iter();
+    match (names.next(), names.next()) {
+        (Some(one), None) => Ok(one),
+        _ => Err(wrong()),
+    }
 }
 
 impl ObjectArgument {

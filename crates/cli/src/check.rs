@@ -18,7 +18,7 @@ use linchpin_doors::Registry;
 use linchpin_operator::rights::NAMESPACE;
 use linchpin_words::Period;
 
-use crate::{live::Connection, operator::awaited, progress};
+use crate::{asked::namespace, live::Connection, operator::awaited, progress};
 use report::{Category, document, failures, text_of};
 
 /// How often it is looked again with --wait.
@@ -34,7 +34,7 @@ pub(crate) struct CheckCommand {
     #[arg(long)]
     pre_uninstall: bool,
     /// The namespace of the operator.
-    #[arg(short, long, default_value = NAMESPACE)]
+    #[arg(short, long, default_value = NAMESPACE, value_parser = namespace)]
     namespace: String,
     /// How it is printed: text; json; short, only what is not well.
     #[arg(short, long, value_enum, default_value = "text")]

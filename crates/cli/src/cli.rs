@@ -15,7 +15,7 @@ use linchpin_words::text::line_of;
 use crate::{
     check, completion, consist, crds, examples, explain, manifests, operator,
     orders::{self, ManualOrder, OrderCommand, ProceedCommand, RerunCommand, RollbackCommand},
-    plan, rbac, tree, version,
+    output, plan, rbac, tree, version,
 };
 #[cfg(feature = "local")]
 use crate::{demo, local};
@@ -122,12 +122,13 @@ pub(crate) fn failure_line(why: &str) -> String {
 }
 
 fn failure_line_of(command: &str, why: &str) -> String {
-    let why = line_of(why, usize::MAX);
-    match command {
-        _ if why.contains(": ") => why,
-        "" => format!("command line: {why}"),
-        command => format!("{command}: {why}"),
-    }
+    if why.contains(": ") { line_of(why, usize::MAX) } else { usage_line_of(command, why) }
+}
+
+/// The same of a command line that makes no sense: what is always the command.
+fn usage_line_of(command: &str, why: &str) -> String {
+    let what = if command.is_empty() { "command line" } else { command };
+    format!("{what}: {}", line_of(why, usize::MAX))
 }
 
 /// What the program is called here.
@@ -227,10 +228,9 @@ fn not_understood(error: &clap::Error) -> ExitCode {
 }
 
 fn refuse(reason: &str) -> ExitCode {
-    let program = program();
     let words: Vec<&str> =
-        [program, ASKED.as_str(), "--help"].into_iter().filter(|word| !word.is_empty()).collect();
-    eprintln!("{program}: {} (see {})", failure_line(reason), words.join(" "));
+        [program(), ASKED.as_str(), "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+    output::note_of_program(&format!("{} (see {})", usage_line_of(&ASKED, reason), words.join(" ")));
     ExitCode::from(USAGE)
 }
 
@@ -346,6 +346,8 @@ mod tests {
             "command line: unrecognized subcommand 'x'"
         );
         assert_eq!(failure_line_of("check", "a: b\n\u{1b}[31mc"), "a: b\\n\\u{1b}[31mc");
+        let value = "invalid value 'x' for '-o' [possible values: text]";
+        assert_eq!(usage_line_of("explain", value), format!("explain: {value}"));
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(named(&Cli::command(), &words("local load --help")), "local load");
         assert_eq!(named(&Cli::command(), &words("rbac -f check")), "rbac");

@@ -1,6 +1,6 @@
 //! `linchpin completion` and `linchpin man`: made from the command line itself; also what kubectl asks its plugins for.
 
-use std::{fs, io, path::PathBuf, process::ExitCode};
+use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::{Args, Command};
@@ -33,8 +33,7 @@ pub(crate) fn run(command: &CompletionCommand, mut program: Command) -> ExitCode
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "linchpin", &mut script);
-    // A reader that has seen enough is no failure.
-    let _ = io::Write::write_all(&mut io::stdout(), &script);
+    print!("{}", String::from_utf8_lossy(&script));
     ExitCode::SUCCESS
 }
 
@@ -52,7 +51,7 @@ pub(crate) fn complete(command: &CompleteCommand, mut program: Command) -> ExitC
     program.build();
     let mut lines = next(&program, &command.words);
     lines.push(":4\n".to_owned());
-    let _ = io::Write::write_all(&mut io::stdout(), lines.concat().as_bytes());
+    print!("{}", lines.concat());
     ExitCode::SUCCESS
 }
 
@@ -108,7 +107,7 @@ pub(crate) fn man(command: &ManCommand, program: Command) -> Result<ExitCode> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(program).render(&mut page).context("writing the manual page")?;
-            let _ = io::Write::write_all(&mut io::stdout(), &page);
+            print!("{}", String::from_utf8_lossy(&page));
         }
         Some(dir) => {
             fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;

@@ -29,11 +29,11 @@ use serde_json::Value;
 use self::{beyond::LongChain, document::EventEntry, hints::Hint};
 use crate::{
     asked::{self, ObjectArgument, RequestedObject as AskedObject},
-    cli::{UsageError, program},
+    cli::UsageError,
     cluster_reader::{ClusterReader, LookResult},
     live::{Connection, LiveObjects, RequestedScope, reported_state},
     operator::awaited,
-    progress,
+    output, progress,
 };
 
 /// Say in one line why something waits, then the chain to the root cause.
@@ -167,12 +167,12 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
     print!(
         "{}",
         match command.output {
-            Form::Text => explanation.text(now),
+            Form::Text => output::harmless(&explanation.text(now)),
             Form::Json => document::render(&explanation),
         }
     );
     if let Some(gaps) = gaps {
-        eprintln!("{}: {gaps}", program());
+        output::note_of_program(&gaps);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// The text of each file, with what it is called. Of a directory its manifests are read, sorted; what is in directories
 /// below it, but for hidden ones, only with `recursive`.
@@ -17,6 +17,8 @@ pub(crate) fn read(given: &[PathBuf], recursive: bool) -> Result<Vec<(String, St
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("reading standard input")?;
             texts.push(("standard input".to_owned(), text));
+        } else if path.to_str().is_some_and(|path| path.contains("://")) {
+            bail!("{}: URLs are not read; fetch it, and give it with -f -", path.display());
         } else if path.is_dir() {
             directory(path, recursive, &mut texts)?;
         } else {
@@ -73,5 +75,7 @@ mod tests {
         assert_eq!(texts(true), ["a.yml", "b.yaml", "c.json", "e/f.yaml"]);
         let missing = read(&[folder.path().join("none.yaml")], false).unwrap_err();
         assert!(format!("{missing:#}").contains("none.yaml: No such file"), "{missing:#}");
+        let url = read(&["https://example.com/a.yaml".into()], false).unwrap_err().to_string();
+        assert_eq!(url, "https://example.com/a.yaml: URLs are not read; fetch it, and give it with -f -");
     }
 }

@@ -20,6 +20,7 @@ mod local;
 mod manifests;
 mod operator;
 mod orders;
+mod output;
 mod plan;
 mod progress;
 mod rbac;
@@ -33,24 +34,30 @@ use std::{
 
 use linchpin_doors::Registry;
 
-/// How the standard library says that standard output is closed.
-const UNHEARD: &str = "failed printing to stdout: Broken pipe";
+/// How the standard library begins to say that standard output takes nothing more.
+const UNHEARD: &str = "failed printing to stdout: ";
 
 /// Does what the command line says, for these kinds.
 pub fn main(kinds: &Registry) -> ExitCode {
     panic::set_hook(Box::new(|found| {
         let message = found.payload_as_str().unwrap_or("no message");
-        if message.starts_with(UNHEARD) {
+        match message.strip_prefix(UNHEARD) {
             // The reader of the pipe has gone.
-            process::exit(0);
+            Some(why) if why.starts_with("Broken pipe") => process::exit(0),
+            Some(why) => {
+                output::note_of_program(&format!("writing to standard output: {why}"));
+                process::exit(1);
+            }
+            None => {
+                let place = found.location().map(ToString::to_string).unwrap_or_default();
+                output::note_of_program(&format!("internal error: {message} at {place}; please report it"));
+            }
         }
-        let place = found.location().map(ToString::to_string).unwrap_or_default();
-        eprintln!("{}: internal error: {message} at {place}; please report it", cli::program());
     }));
     let run = AssertUnwindSafe(|| cli::run(kinds));
     let outcome = panic::catch_unwind(run).unwrap_or(Ok(ExitCode::FAILURE));
     outcome.unwrap_or_else(|error| {
-        eprintln!("{}: {}", cli::program(), cli::failure_line(&format!("{error:#}")));
+        output::note_of_program(&cli::failure_line(&output::words_of(&error)));
         ExitCode::FAILURE
     })
 }

@@ -21,6 +21,8 @@ use linchpin_local::{
     waiter_image,
 };
 
+use crate::output;
+
 /// The waiter's image, called as `local load` calls what it packs.
 const WAITER: &str = "localhost/linchpin-wait:dev";
 
@@ -195,10 +197,10 @@ fn import_ourselves(cluster: &Cluster) -> Result<()> {
     if is_static(&program) {
         images.push(image_of(&program, None, Vec::new())?);
     } else {
-        eprintln!(
+        output::note(&format!(
             "no image of linchpin is on the node: {} is not static (make image, then linchpin local load target/linchpin.tar)",
             program.display()
-        );
+        ));
     }
     // The node has it under the name of its tests already; this is the one that goes with the operator's.
     images.extend(waiter_image().map(|image| Image { name: WAITER.to_owned(), ..image }));

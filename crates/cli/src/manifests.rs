@@ -13,6 +13,8 @@ use linchpin_lang::template::parse_documents;
 use linchpin_operator::rights::NAMESPACE;
 use serde_json::{Value, json};
 
+use crate::asked::namespace;
+
 /// The objects of the chart but for the definitions, as Helm renders them.
 const INSTALL: &str = include_str!("../../../packaging/install.yaml");
 
@@ -20,7 +22,7 @@ const INSTALL: &str = include_str!("../../../packaging/install.yaml");
 #[derive(Debug, Args)]
 pub(crate) struct ManifestsCommand {
     /// The namespace of the operator.
-    #[arg(short, long, default_value = NAMESPACE)]
+    #[arg(short, long, default_value = NAMESPACE, value_parser = namespace)]
     namespace: String,
     /// The operator's image [default: that of the release].
     #[arg(long)]

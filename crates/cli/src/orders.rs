@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use kube::{
     Client,
@@ -21,6 +21,7 @@ use crate::{
     cli::UsageError,
     live::Connection,
     operator::awaited,
+    output::{harmless, shell_quoted},
 };
 
 /// What every order has.
@@ -186,9 +187,12 @@ impl Change {
         let place = format!("{} {name}{place}", kind.word());
         match self {
             Self::Annotation(key, value, _) => {
-                format!("kubectl annotate {place} --overwrite '{key}={value}'")
+                let order = format!("{key}={value}");
+                format!("kubectl annotate {place} --overwrite {}", shell_quoted(&order))
             }
-            Self::Spec(..) => format!("kubectl patch {place} --type merge -p '{}'", self.patch()),
+            Self::Spec(..) => {
+                format!("kubectl patch {place} --type merge -p {}", shell_quoted(&self.patch().to_string()))
+            }
         }
     }
 }
@@ -209,24 +213,24 @@ pub(crate) fn run(
         let what = format!("{} {place}{name}", kind.gvk.kind);
         let object = match api.get(name).await {
             Ok(object) => serde_json::to_value(object)?,
-            Err(error) => bail!("reading {what}: {}", said(&error)),
+            Err(error) => return Err(error).with_context(|| format!("reading {what}")),
         };
         if let ManualOrder::Rollback(RollbackCommand { to: Some(revision), .. }) = order {
             is_kept(client, &namespace, name, *revision).await?;
         }
-        let change = order.change(&object, &jiff::Timestamp::now().to_string())?;
+        let change = order.change(&object, &jiff::Timestamp::now().to_string());
+        let change = change.with_context(|| what.clone())?;
         let line = change.kubectl(kind, &namespace, name);
         if common.dry_run {
-            println!("{line}");
+            println!("{}", harmless(&line));
             return Ok(ExitCode::SUCCESS);
         }
         let parameters =
             PatchParams { field_manager: Some("linchpin-cli".to_owned()), ..PatchParams::default() };
         if let Err(error) = api.patch(name, &parameters, &Patch::Merge(change.patch())).await {
-            bail!("changing {what}: {}", said(&error));
+            return Err(error).with_context(|| format!("changing {what}"));
         }
-        println!("{what} {}", change.what());
-        println!("  {line}");
+        println!("{}", harmless(&format!("{what} {}\n  {line}", change.what())));
         Ok(ExitCode::SUCCESS)
     })?
 }
@@ -257,14 +261,6 @@ async fn is_kept(client: Client, namespace: &str, bundle: &str, revision: i64) -
              that are kept"
         ),
         Ok(Some(_)) | Err(_) => Ok(()),
-    }
-}
-
-/// What a server says, without its wrapping.
-fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -21,7 +21,7 @@ use self::{
     link::{DependencyLink, LinkVerdict, PlanManifests, UnseenSync},
     live::LiveCluster,
 };
-use crate::{files, live::Connection, operator::awaited, progress};
+use crate::{files, live::Connection, operator::awaited, output, progress};
 
 /// Say what the Syncs in these manifests depend on, who provides it, and in which order they go.
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ async fn look(command: &PlanCommand, given: &mut PlanManifests, asked: bool) -> 
             };
             match fetch::objects(&unseen.source, secret.as_ref()).await {
                 Ok(objects) => given.supply(&unseen, &objects),
-                Err(problem) => eprintln!("{}: its source cannot be read: {problem}", unseen.sync),
+                Err(problem) => not_read(&unseen, &problem),
             }
         }
     }
@@ -103,9 +103,14 @@ async fn look(command: &PlanCommand, given: &mut PlanManifests, asked: bool) -> 
 async fn got(live: &LiveCluster, kind: &str, unseen: &UnseenSync, name: &str) -> Option<Value> {
     let found = live.get(&KindWord::new(kind), &unseen.namespace, name).await;
     found.unwrap_or_else(|problem| {
-        eprintln!("{}: its source cannot be read: {problem}", unseen.sync);
+        not_read(unseen, &problem.to_string());
         None
     })
+}
+
+/// Says that a source cannot be read.
+fn not_read(unseen: &UnseenSync, problem: &str) {
+    output::note(&format!("{}: its source cannot be read: {problem}", unseen.sync));
 }
 
 /// The documents of all files.

@@ -32,7 +32,7 @@ use linchpin_lang::template::parse_documents;
 use linchpin_words::ObjectRef;
 use serde_json::json;
 
-use crate::{cli::UsageError, files, live::Connection, operator::awaited};
+use crate::{asked::namespace, cli::UsageError, files, live::Connection, operator::awaited};
 use facts::RbacFacts;
 use kinds::KnownKinds;
 use manifests::OwnManifest;
@@ -53,7 +53,7 @@ pub(crate) struct RbacCommand {
     recursive: bool,
     /// The namespace of objects that name none [default: default]; with --operator, that of the operator
     /// [default: linchpin-system].
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = namespace)]
     namespace: Option<String>,
     /// The ServiceAccount of objects that name none, as the operator is configured.
     #[arg(long, value_name = "NAME", default_value = "default", conflicts_with = "operator")]

@@ -27,11 +27,11 @@ use serde_json::Value;
 
 use crate::{
     asked::{self, RequestedObject as AskedObject},
-    cli::{UsageError, program},
+    cli::UsageError,
     cluster_reader::ClusterReader,
     live::{Connection, LiveObjects, RequestedScope},
     operator::awaited,
-    progress,
+    output, progress,
 };
 use follow::follow;
 use gone::gone;
@@ -178,9 +178,9 @@ pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry
         if command.drawing.watch {
             return follow(&scene, &client, live).await;
         }
-        print(&scene.draw(&client, &live).await.text);
+        print!("{}", scene.draw(&client, &live).await.text);
         if let Some(gaps) = scene.gaps(&live) {
-            eprintln!("{}: {gaps}", program());
+            output::note_of_program(&gaps);
         }
         Ok(ExitCode::SUCCESS)
     })?

@@ -176,7 +176,7 @@ impl FromStr for Namespaces {
 /// A text that is no namespace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not the name of a namespace: lower-case letters, digits and dashes, at most 63")]
-pub struct NamespacesError(String);
+pub struct NamespacesError(pub String);
 
 /// The kinds that are served, or not, together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,7 @@ use linchpin_words::{Timestamp, keys};
 use serde_json::{Value, json};
 
 use super::{CheckCommand, CheckMode};
-use crate::manifests;
+use crate::{manifests, output::words_of};
 
 /// Why something could not be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,12 +165,7 @@ pub(super) async fn read(
 
 async fn open(command: &CheckCommand) -> Result<Client, String> {
     if !command.in_cluster {
-        return command
-            .connection
-            .open()
-            .await
-            .map(|(client, _)| client)
-            .map_err(|error| format!("{error:#}"));
+        return command.connection.open().await.map(|(client, _)| client).map_err(|error| words_of(&error));
     }
     let config = kube::Config::incluster().map_err(|error| error.to_string())?;
     let transport =
@@ -199,7 +194,7 @@ impl Reader {
             Err(kube::Error::Api(status)) if status.code == 404 => Err(UnseenFact::Absent),
             Err(kube::Error::Api(status)) if status.code == 403 => Err(UnseenFact::Forbidden(status.message)),
             Err(kube::Error::Api(status)) => Err(UnseenFact::Failed(status.message)),
-            Err(error) => Err(UnseenFact::Failed(format!("{:#}", anyhow::Error::from(error)))),
+            Err(error) => Err(UnseenFact::Failed(words_of(&error.into()))),
         }
     }
 

@@ -8,7 +8,7 @@ use http::Request;
 use linchpin_adapters::NAMES;
 use serde_json::Value;
 
-use crate::{live::Connection, operator::awaited};
+use crate::{live::Connection, operator::awaited, output};
 
 /// List the adapters that there are, and the employers that are served.
 #[derive(Debug, Args)]
@@ -31,8 +31,7 @@ pub(super) fn run(command: &ListCommand) -> Result<ExitCode> {
     let bindings = match bindings {
         Ok(bindings) => bindings,
         Err(error) => {
-            eprintln!("linchpin: the employers that are served cannot be read: {error:#}");
-            return Ok(ExitCode::FAILURE);
+            return Err(error.context("the employers that are served cannot be read"));
         }
     };
     println!();
@@ -80,6 +79,6 @@ fn print(head: &[&str], rows: &[Vec<String>]) {
     for row in std::iter::once(&head).chain(rows) {
         let cells =
             row.iter().enumerate().map(|(column, cell)| format!("{cell:<width$}", width = width(column)));
-        println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+        println!("{}", output::harmless(cells.collect::<Vec<_>>().join("  ").trim_end()));
     }
 }

@@ -5,6 +5,8 @@ use linchpin_engine::graph::{Node, explain};
 use linchpin_words::{Reason, keys};
 use serde::Serialize;
 
+use crate::output::shell_word;
+
 /// Something to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Hint {
@@ -23,10 +25,10 @@ impl Hint {
 /// `rd web -n shop`, as kubectl and our own verbs take it.
 fn place(node: &Node) -> String {
     let object = &node.object;
-    let kind = object.kind.kind.to_ascii_lowercase();
+    let (kind, name) = (shell_word(&object.kind.kind.to_ascii_lowercase()), shell_word(&object.name));
     match &object.namespace {
-        Some(namespace) => format!("{kind} {} -n {namespace}", object.name),
-        None => format!("{kind} {}", object.name),
+        Some(namespace) => format!("{kind} {name} -n {}", shell_word(namespace)),
+        None => format!("{kind} {name}"),
     }
 }
 
@@ -34,7 +36,10 @@ fn place(node: &Node) -> String {
 pub(super) fn tenant(message: &str) -> Option<Hint> {
     let at = message.find("kubectl create rolebinding ")?;
     let text = "the operator may not act for ServiceAccounts of this namespace; this lets it";
-    Some(Hint::new(text, explain::plain(&message[at..])))
+    let line = explain::plain(&message[at..]);
+    // Who may write statuses may write anything else in the place of the line.
+    let is_plain = line.split(' ').all(|word| shell_word(word) == word);
+    is_plain.then(|| Hint::new(text, line))
 }
 
 /// The ServiceAccount that acts for an object does not exist.
@@ -45,7 +50,7 @@ pub(super) fn account(node: &Node, common: &Common) -> Hint {
         format!(
             "ServiceAccount {namespace}/{account} does not exist; this makes it, and linchpin rbac its rights"
         ),
-        format!("kubectl create serviceaccount {account} -n {namespace}"),
+        format!("kubectl create serviceaccount {} -n {}", shell_word(account), shell_word(namespace)),
     )
 }
 
@@ -102,8 +107,9 @@ pub(super) fn at_leaf(leaf: &Node, reason: &str) -> Option<Hint> {
     if leaf.cluster.is_some() || leaf.part.is_some() {
         return None;
     }
-    let namespace = leaf.object.namespace.as_deref().map_or_else(String::new, |it| format!(" -n {it}"));
-    let (kind, name) = (leaf.object.kind.kind.as_str(), &leaf.object.name);
+    let namespace = leaf.object.namespace.as_deref();
+    let namespace = namespace.map_or_else(String::new, |it| format!(" -n {}", shell_word(it)));
+    let (kind, name) = (leaf.object.kind.kind.as_str(), shell_word(&leaf.object.name));
     Some(match (kind, reason) {
         ("Pod", "CrashLoopBackOff") => {
             Hint::new("what it said before it ended", format!("kubectl logs {name}{namespace} --previous"))
@@ -113,12 +119,15 @@ pub(super) fn at_leaf(leaf: &Node, reason: &str) -> Option<Hint> {
         }
         (_, "NotFound") => Hint::new(
             "what there is instead",
-            format!("kubectl get {}{namespace}", leaf.object.kind.to_string().to_ascii_lowercase()),
+            format!(
+                "kubectl get {}{namespace}",
+                shell_word(&leaf.object.kind.to_string().to_ascii_lowercase())
+            ),
         ),
         ("ResourceDependency" | "DependencyGroup" | "AppBundle", _) => return None,
         // No object: what is known of it is in the binding of whom it serves.
         ("provider", _) => {
-            let place = name.split('/').nth(1)?;
+            let place = shell_word(leaf.object.name.split('/').nth(1)?);
             Hint::new("all that is known of it", format!("kubectl describe consistbindings -n {place}"))
         }
         _ => Hint::new("all that is known of it", format!("kubectl describe {}", place(leaf))),
@@ -170,6 +179,11 @@ mod tests {
         let message = format!("the operator may not act for ServiceAccounts of namespace shop: {line}");
         assert_eq!(tenant(&message).unwrap().command, line);
         assert_eq!(tenant("it does not exist"), None);
+        assert_eq!(tenant("kubectl create rolebinding a; evil"), None, "nobody else's words are pasted");
+        let evil = Common { service_account_name: Some("x; evil".to_owned()), ..Common::default() };
+        assert_eq!(account(&ours, &evil).command, "kubectl create serviceaccount 'x; evil' -n shop");
+        let leaf = Node::here(ObjectRef::namespaced(GroupKind::new("", "Pod"), "shop", "$(evil)"));
+        assert_eq!(at_leaf(&leaf, "Forbidden").unwrap().command, "kubectl describe pod '$(evil)' -n shop");
         assert_eq!(
             account(&ours, &Common::default()).command,
             "kubectl create serviceaccount default -n shop"

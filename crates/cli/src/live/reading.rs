@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use kube::{Client, api::ListParams};
 use linchpin_cluster::own::{self, OwnObject};
 
@@ -78,7 +78,6 @@ pub(super) async fn list(client: &Client, names: &KindNames, namespace: &str) ->
         Err(kube::Error::Api(status)) if status.code == 403 => {
             Ok(ListedObjects { reach: ReadScope::forbidden(names, &status.message), objects: Vec::new() })
         }
-        Err(kube::Error::Api(status)) => bail!("reading {}: {}", plural(names), status.message),
         Err(error) => Err(error).with_context(|| format!("reading {}", plural(names))),
     }
 }

@@ -1,9 +1,8 @@
 //! What `linchpin plan` prints: a line for each dependency, the order, circles.
 
-use std::fmt::Write as _;
-
 use linchpin_api::Sync;
 use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
+use linchpin_words::text::line_of;
 
 use super::link::{DependencyLink, LinkVerdict, PlanManifests, sync_ref};
 
@@ -18,7 +17,7 @@ impl PlanManifests {
                 LinkVerdict::None => ("none", String::new()),
                 LinkVerdict::Unknown(why) => ("?   ", format!(" (cannot tell: {why})")),
             };
-            let _ = writeln!(out, "{word} {place}  {}  {}{why}", link.name, link.what);
+            add(&mut out, &format!("{word} {place}  {}  {}{why}", link.name, link.what));
         }
         let edges_of = |sync: &Sync| -> (Node, Vec<Edge>) {
             let namespace = sync.metadata.namespace.as_deref().unwrap_or_default();
@@ -51,16 +50,22 @@ impl PlanManifests {
                     format!("{}/{}", node.object.namespace.as_deref().unwrap_or_default(), node.object.name)
                 })
                 .collect();
-            let _ = writeln!(out, "layer {}: {}", index + 1, names.join(", "));
+            add(&mut out, &format!("layer {}: {}", index + 1, names.join(", ")));
         }
         for owner in graph.owners() {
             for broken in graph.broken_of_owner(owner) {
-                let _ = writeln!(out, "circle: {owner} → {broken} gives way (soft)");
+                add(&mut out, &format!("circle: {owner} → {broken} gives way (soft)"));
             }
         }
         for cycle in graph.cycles() {
-            let _ = writeln!(out, "circle: {} (hard: none of them is applied)", cycle.path);
+            add(&mut out, &format!("circle: {} (hard: none of them is applied)", cycle.path));
         }
         out
     }
+}
+
+/// Adds a line: names come from files, where anybody may have written them.
+fn add(out: &mut String, line: &str) {
+    out.push_str(&line_of(line, usize::MAX));
+    out.push('\n');
 }

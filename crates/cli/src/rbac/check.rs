@@ -14,7 +14,7 @@ use linchpin_operator::rights::{NAME, NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{AccountName, NeededRight, Output, print_roles, roles::Grants};
-use crate::{live::Connection, progress};
+use crate::{live::Connection, output, progress};
 
 /// Asks, prints, and fails if a right is missing.
 pub(super) async fn run(
@@ -48,7 +48,9 @@ pub(super) async fn run(
         for (need, there) in &answers {
             let word = if *there { "ok     " } else { "missing" };
             let (namespace, name) = &need.account;
-            println!("{word}  ServiceAccount {namespace}/{name}  {}  for {}", need.right, need.owner);
+            let line =
+                format!("{word}  ServiceAccount {namespace}/{name}  {}  for {}", need.right, need.owner);
+            println!("{}", output::harmless(&line));
         }
     } else if !grants.is_empty() {
         print_roles(&grants.yaml(&[], kinds), output)?;
@@ -127,15 +129,17 @@ impl Asker {
         let mut state = AccountState { there: false, usable: true };
         match self.account(namespace, name).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                eprintln!(
-                    "ServiceAccount {namespace}/{name} does not exist: kubectl create serviceaccount {name} -n {namespace}"
-                );
+                output::note(&format!(
+                    "ServiceAccount {namespace}/{name} does not exist: kubectl create serviceaccount {} -n {}",
+                    output::shell_word(name),
+                    output::shell_word(namespace)
+                ));
                 state.usable = false;
             }
             Err(kube::Error::Api(status)) if status.code == 403 => {
-                eprintln!(
+                output::note(&format!(
                     "whether ServiceAccount {namespace}/{name} exists is not known: you may not get it"
-                );
+                ));
             }
             answer => {
                 drop(answer.with_context(|| format!("reading ServiceAccount {namespace}/{name}"))?);
@@ -143,7 +147,7 @@ impl Asker {
             }
         }
         let operator = (NAMESPACE.to_owned(), NAME.to_owned());
-        let unknown = || eprintln!("whether namespace {namespace} is a tenant is not known");
+        let unknown = || output::note(&format!("whether namespace {namespace} is a tenant is not known"));
         if self.as_account || self.account(NAMESPACE, NAME).await.is_err() {
             unknown();
             return Ok(state);
@@ -160,10 +164,10 @@ impl Asker {
         match self.review("SubjectAccessReview", "subjectaccessreviews", None, spec).await {
             Ok(true) => {}
             Ok(false) => {
-                eprintln!(
+                output::note(&format!(
                     "namespace {namespace} is not a tenant (NotATenant): {}",
                     tenant_line(namespace, NAME, NAMESPACE, NAME)
-                );
+                ));
                 state.usable = false;
             }
             Err(_) => unknown(),
@@ -181,8 +185,9 @@ impl Asker {
 /// The command that makes a namespace a tenant of an installation: by its name, its namespace and its ServiceAccount.
 pub(crate) fn tenant_line(namespace: &str, installation: &str, home: &str, account: &str) -> String {
     format!(
-        "kubectl create rolebinding {installation}-tenant -n {namespace} --clusterrole={installation}-tenant \
-         --serviceaccount={home}:{account}"
+        "kubectl create rolebinding {installation}-tenant -n {} --clusterrole={installation}-tenant \
+         --serviceaccount={home}:{account}",
+        output::shell_word(namespace)
     )
 }
 

@@ -12,12 +12,13 @@ use linchpin_operator::{
 use serde_json::{Value, json};
 
 use super::Output;
+use crate::asked::namespace;
 
 /// Which installation the rights are for.
 #[derive(Debug, Args)]
 pub(crate) struct InstallationFlags {
-    /// With --operator: a namespace that the operator may act for; may be repeated.
-    #[arg(long = "tenant", value_name = "NAMESPACE", requires = "operator")]
+    /// With --operator: a namespace that the operator may act for; may be repeated, or separated by commas.
+    #[arg(long = "tenant", value_name = "NAMESPACE", requires = "operator", value_delimiter = ',', value_parser = namespace)]
     tenants: Vec<String>,
     /// With --operator: it may act for every namespace.
     #[arg(long, requires = "operator", conflicts_with = "tenants")]

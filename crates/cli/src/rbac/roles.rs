@@ -13,7 +13,7 @@ use std::{
 
 use linchpin_doors::Registry;
 use linchpin_engine::contract::Right;
-use linchpin_words::{ObjectRef, hash::sha256_hex};
+use linchpin_words::{ObjectRef, hash::sha256_hex, text::line_of};
 
 use crate::asked::short_name;
 
@@ -89,23 +89,21 @@ impl Grants {
         let mut out = String::new();
         for (account, users) in &self.users {
             let users: Vec<&str> = users.iter().map(String::as_str).collect();
-            let _ = writeln!(
-                out,
-                "# What ServiceAccount {}/{} needs for {}.",
-                account.0,
-                account.1,
-                users.join(", ")
+            let (namespace, name) = account;
+            comment(
+                &mut out,
+                &format!("What ServiceAccount {namespace}/{name} needs for {}.", users.join(", ")),
             );
         }
         for note in notes.iter().chain(&self.notes) {
-            let _ = writeln!(out, "# {note}");
+            comment(&mut out, note);
         }
         for ((_, cluster), rights) in &self.elsewhere {
             let rights: Vec<&str> = rights.iter().map(String::as_str).collect();
-            let _ = writeln!(out, "# In the {cluster}, its credential must allow: {}", rights.join(", "));
+            comment(&mut out, &format!("In the {cluster}, its credential must allow: {}", rights.join(", ")));
         }
         if self.rights.is_empty() {
-            out.push_str("# No rights are needed.\n");
+            comment(&mut out, "No rights are needed.");
         }
         // Every namespace has an account `default`.
         let missing =
@@ -128,6 +126,11 @@ impl Grants {
         }
         out
     }
+}
+
+/// Adds a comment of one line, whatever is in it: what is printed is applied.
+fn comment(out: &mut String, text: &str) {
+    let _ = writeln!(out, "# {}", line_of(text, usize::MAX));
 }
 
 /// What the roles of an object are called: `linchpin:rd:web` in its own namespace, `linchpin:rd:shop:web` elsewhere.

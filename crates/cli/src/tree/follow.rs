@@ -20,8 +20,8 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{Form, Scene, TreeCommand, print};
 use crate::{
-    cli::program,
     live::{LiveObjects, ReadScope},
+    output,
 };
 
 /// How long nothing may change before it is drawn again: one change rarely comes alone.
@@ -83,7 +83,7 @@ pub(super) async fn follow(scene: &Scene<'_>, client: &Client, live: LiveObjects
         // A drawing on a terminal has wiped out what was printed below the one before.
         if missing != printed || (again && on_a_screen(command)) {
             if let Some(missing) = &missing {
-                eprintln!("{}: {missing}", program());
+                output::note_of_program(missing);
             }
             printed = missing;
         }

@@ -50,6 +50,18 @@ fn a_mistaken_command_line_is_exit_code_2_and_one_line() {
         (&["operator", "--probe-methods=get"], "\"get\" is not an HTTP method: expected upper-case letters"),
         (&["operator", "--cluster-domain="], "\"\" is not a host"),
         (&["operator", "--cluster-domain=a b"], "\"a b\" is not a host"),
+        // What is always the command, however many colons the rest has.
+        (
+            &["explain", "rd/x", "-o", "yaml"],
+            "linchpin: explain: invalid value 'yaml' for '--output <OUTPUT>' [",
+        ),
+        (
+            &["rbac"],
+            "linchpin: rbac: the following required arguments were not provided: --filename <FILE>...",
+        ),
+        (&["explain", "rd/a/b", "-n", "c"], "linchpin: explain: rd/a/b names namespace a, and -n names c"),
+        (&["manifests", "-n", "Two Words"], "\"Two Words\" is not the name of a namespace"),
+        (&["rbac", "--operator", "--tenant", "shop,Two"], "\"Two\" is not the name of a namespace"),
     ] {
         let (code, text) = fails(arguments);
         assert_eq!(code, 2, "{arguments:?}: {text}");
@@ -166,6 +178,58 @@ fn a_closed_pipe_is_a_quiet_end() {
         let output = linchpin().args(arguments).stdout(writer).output().unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), told.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_changes_no_exit_code() {
+    for (arguments, code) in [
+        (&["rbac", "-f", "/nonexistent"][..], 1),
+        (&["explain", "rd"], 2),
+        (&["no-such-command"], 2),
+        (&["local"], 2),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = linchpin().args(arguments).stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure_in_one_line() {
+    for arguments in [&["crds"][..], &["rbac", "--operator"], &["completion", "bash"], &["man"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = linchpin().args(arguments).stdout(full).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
+        one_line(&text, "linchpin: writing to standard output: No space left on device");
+    }
+}
+
+/// What is in a file may have been written by anybody, and what is printed is applied, or read on a terminal.
+#[test]
+fn what_is_in_files_is_shown_and_never_obeyed() {
+    let evil = "a\\n---\\nkind: Evil\\n\\u001b[31m";
+    let fed = |arguments: &[&str], text: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let output = linchpin().args(arguments).arg("-f").arg(file.path()).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let manifest = format!(
+        "{{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {{name: \"{evil}\"}}, \
+         spec: {{serviceAccountName: \"{evil}\", dependencies: [{{resource: configmap/x}}]}}}}"
+    );
+    let sync = format!(
+        "{{apiVersion: linchpin.dev/v1alpha1, kind: Sync, metadata: {{name: \"{evil}\"}}, \
+         spec: {{source: {{objects: []}}, dependencies: [{{name: x, sync: {{name: \"{evil}\"}}}}]}}}}"
+    );
+    for (command, text) in [("rbac", &manifest), ("plan", &sync)] {
+        let printed = fed(&[command], text);
+        assert!(printed.contains("Evil"), "{command}: {printed}");
+        assert!(!printed.lines().any(|line| line.starts_with("kind: Evil")), "{command}: {printed}");
+        assert!(!printed.contains('\u{1b}'), "{command}: {printed:?}");
     }
 }
 
