@@ -63,7 +63,11 @@ impl DescendAnswers {
 
 impl Related for DescendAnswers {
     fn get(&self, need: &RelatedQuery) -> RelatedAnswer<'_> {
+        let is_about_serving = matches!(need, RelatedQuery::Served { .. });
         match self.0.get(&DescendQuestion::Related(need.clone())) {
+            Some(DescendAnswer::Objects(objects)) if is_about_serving => {
+                RelatedAnswer::Served(!objects.is_empty())
+            }
             Some(DescendAnswer::Objects(objects)) if objects.is_empty() => RelatedAnswer::Absent,
             Some(DescendAnswer::Objects(objects)) => RelatedAnswer::Objects(objects.iter().collect()),
             Some(DescendAnswer::NotVisible) | None => RelatedAnswer::Unknown,

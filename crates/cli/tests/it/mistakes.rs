@@ -136,6 +136,12 @@ dependencies: [{resource: configmap/there}]",
         Message("waiting for configmap/there: ServiceAccount $NS/nobody does not exist: create it or name another one in serviceAccountName"),
     ),
     (
+        "service-account-of-an-action",
+        "serviceAccountName: nobody
+actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: new}}}]",
+        Message("a waits: ServiceAccount $NS/nobody does not exist: create it or name another one in serviceAccountName"),
+    ),
+    (
         "patch-target",
         "actions: [{name: a, type: patch, patch: {target: {apiVersion: v1, kind: ConfigMap, name: nothing}, patch: '{\"data\": {\"a\": \"b\"}}'}}]",
         Message("its action is not done yet: ConfigMap $NS/nothing does not exist"),

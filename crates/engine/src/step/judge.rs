@@ -24,7 +24,7 @@ use crate::{
     plan::{Plan, Requirement, StepKind},
 };
 use action::{ActionContext, judge_action};
-pub(super) use action::{ask_for_awaited, mark, mark_values};
+pub(super) use action::{LACKING, ask_for_awaited, mark, mark_values};
 use drift::{has_drifted, is_written};
 pub(super) use fresh_world::FreshWorld;
 use needs_reapply::needs_reapply;

@@ -7,7 +7,11 @@ mod headline;
 
 use linchpin_words::{ObjectRef, Reason, Shared, Text, Timestamp};
 
-use super::{advance::Advanced, fact::Fact, judge::RequirementView};
+use super::{
+    advance::Advanced,
+    fact::Fact,
+    judge::{LACKING, RequirementView},
+};
 use crate::{
     contract::{Objects, StepId},
     graph::{CyclePath, Edge},

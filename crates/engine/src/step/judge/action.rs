@@ -140,6 +140,11 @@ fn judge_doomed(
     }
 }
 
+/// Why an action that may not be carried out as the account it names waits: a right is missing, the operator may not act
+/// for the namespace, or there is no such account.
+pub(in crate::step) const LACKING: [Reason; 3] =
+    [Reason::MissingRights, Reason::NotATenant, Reason::IdentityGone];
+
 /// Rights are asked for before an action starts: one that is missing holds it, and so does one that was not answered yet.
 fn judge_rights(
     place: &ActionContext<'_>,
@@ -153,7 +158,7 @@ fn judge_rights(
     for (want, right) in place.plan.outline(place.position).asks.iter().zip(&place.action.rights) {
         match fresh_world.look(want) {
             Some(Seen::Right(false)) => missing.push(right.to_string()),
-            Some(Seen::Unknown(why)) if why.reason == Reason::NotATenant => closed = Some(why),
+            Some(Seen::Unknown(why)) if LACKING.contains(&why.reason) => closed = Some(why),
             Some(Seen::Unknown(why)) => open |= why.is_passing(),
             None => open = true,
             Some(_) => {}

@@ -2,7 +2,7 @@
 
 use linchpin_words::{Reason, Shared, Text, text::push_number};
 
-use super::{Advanced, RequirementView, StepReport};
+use super::{Advanced, LACKING, RequirementView, StepReport};
 use crate::{
     journal::{StepRecord, StepState},
     plan::{After, Plan, PlanLane, Step, StepKind},
@@ -133,8 +133,7 @@ fn retries_after(record: &StepRecord) -> Option<i64> {
 
 /// Whether an action lacks rights: reported before its turn comes, so that somebody can give them while it waits.
 fn lacks_rights(place: &StepContext<'_>, found: &RequirementView) -> bool {
-    let lacking = [Reason::MissingRights, Reason::NotATenant];
-    !place.fact.supplied && lacking.iter().any(|reason| found.reason == reason.as_str())
+    !place.fact.supplied && LACKING.iter().any(|reason| found.reason == reason.as_str())
 }
 
 /// Why an action that has not started has not.

@@ -2,7 +2,7 @@
 
 use linchpin_words::{Period, Reason, Shared};
 
-use super::{Advanced, Phase, RequirementView, StepBlocker, StepReport};
+use super::{Advanced, LACKING, Phase, RequirementView, StepBlocker, StepReport};
 use crate::{
     journal::{StepRecord, StepState},
     plan::{Plan, PlanLane, Recovery},
@@ -30,14 +30,13 @@ pub(super) fn phase(
             && record.is_some_and(|record| record.state != StepState::Waiting)
     });
     let held = journal.is_held(plan);
-    let lacking = [Reason::MissingRights, Reason::NotATenant];
     let actions = || {
         let main = plan.steps().iter().zip(records).zip(views);
         main.filter(|((step, _), _)| step.action().is_some() && step.lane == PlanLane::Main)
     };
     let lacks_rights = actions().any(|((_, record), found)| {
         record.is_none_or(|record| !record.is_successful())
-            && lacking.iter().any(|reason| found.reason == reason.as_str())
+            && LACKING.iter().any(|reason| found.reason == reason.as_str())
     });
     // What is under way goes on; with nothing under way, a right is waited for like anything else.
     let under_way =
