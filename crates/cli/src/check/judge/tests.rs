@@ -327,3 +327,116 @@ fn pods_that_are_held_keep_from_uninstalling() {
     assert_eq!(lines[0], expected);
     assert!(lines[1].ends_with("kubectl patch pod a -n shop -p '{\"spec\":{\"schedulingGates\":[{\"name\":\"linchpin.dev/boot\",\"$patch\":\"delete\"}]}}'"), "{lines:?}");
 }
+
+/// Every check in a state in which it is not well: how its line begins, and what to try.
+#[test]
+fn every_check_that_is_not_well_says_what_to_try() {
+    let changed = |change: &dyn Fn(&mut CheckFacts)| {
+        let mut facts = well();
+        change(&mut facts);
+        facts
+    };
+    let object = json!({"metadata": {"namespace": "shop", "name": "a", "finalizers": [keys::TEARDOWN_FINALIZER]},
+        "status": {"conditions": [{"type": "Stalled", "status": "True"}]}});
+    let objects = changed(&|facts| {
+        facts.objects.insert("a".to_owned(), Ok(json!({"items": [object]})));
+    });
+    let secret = json!({"data": {"ca.crt": "Y2E=", "tls.crt": ""}});
+    let unreached = CheckFacts { circle: Some(Ok(json!({}))), ..with_webhooks("Y2E=", Ok(secret.clone())) };
+    let logs = "kubectl logs -n linchpin-system -l app.kubernetes.io/name=linchpin";
+    let apply = "upgrade the release, or: linchpin manifests --no-crds | kubectl apply --server-side --force-conflicts -f -";
+    let cases: Vec<(CheckMode, CheckFacts, &str, String)> = vec![
+        (
+            CheckMode::Pre,
+            changed(&|facts| facts.version = Some(Ok(json!({"major": "1", "minor": "32"})))),
+            "✗ api-version: ",
+            "Linchpin needs Kubernetes 1.33 or newer".to_owned(),
+        ),
+        (
+            CheckMode::Pre,
+            changed(&|facts| drop(facts.may_create.insert("secrets".to_owned(), Ok(false)))),
+            "✗ can-install: you may not create secrets",
+            "ask somebody who may, or for a role with these".to_owned(),
+        ),
+        (
+            CheckMode::Pre,
+            changed(&|facts| {
+                let other = json!({"metadata": {"namespace": "other", "name": "linchpin"}});
+                facts.elsewhere = Some(Ok(json!({"items": [other]})));
+            }),
+            "✗ no-other-install: Linchpin is installed already: other/linchpin",
+            "a second one needs watchNamespaces that do not overlap, and crds.install=false".to_owned(),
+        ),
+        (
+            CheckMode::Pre,
+            changed(&|facts| {
+                let foreign = facts.definitions.get_mut("appbundles.app.example.com").unwrap();
+                foreign.as_mut().unwrap()["metadata"]["annotations"] = json!({});
+            }),
+            "✗ no-foreign-crds: appbundles.app.example.com are there and not ours",
+            "look who made them: kubectl get crd NAME -o yaml; their objects would be read as ours".to_owned(),
+        ),
+        (
+            CheckMode::Installed,
+            changed(&|facts| {
+                let old = facts.definitions.get_mut("appbundles.app.example.com").unwrap().as_mut().unwrap();
+                old["metadata"]["annotations"][keys::SCHEMA_HASH] = json!("older");
+            }),
+            "✗ crds-current: appbundles.app.example.com are of another version",
+            "linchpin crds | kubectl apply --server-side --force-conflicts -f -".to_owned(),
+        ),
+        (
+            CheckMode::Installed,
+            changed(&|facts| {
+                let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
+                deployment["metadata"]["labels"]["app.kubernetes.io/version"] = json!("0.9.0");
+            }),
+            "! operator-version: the operator is \"0.9.0\", this program ",
+            "use a linchpin of the operator's version".to_owned(),
+        ),
+        (
+            CheckMode::Installed,
+            changed(&|facts| facts.lease = Some(Err(UnseenFact::Absent))),
+            "✗ lease-renewed: there is no Lease linchpin-system/linchpin: no operator has led yet",
+            logs.to_owned(),
+        ),
+        (
+            CheckMode::Installed,
+            changed(&|facts| tenant_rules(facts)["rules"][0]["verbs"] = json!(["get", "list", "watch"])),
+            "✗ rights-current: the operator's roles lack impersonate serviceaccounts",
+            apply.to_owned(),
+        ),
+        (
+            CheckMode::Installed,
+            unreached,
+            "✗ webhook-answers: ",
+            format!("{logs}; is port 9443 open for the API server?"),
+        ),
+        (
+            CheckMode::Installed,
+            with_webhooks("", Ok(secret)),
+            "✗ webhook-ca: ",
+            format!("the leader writes it: {logs}"),
+        ),
+        (
+            CheckMode::PreUninstall,
+            changed(&|facts| facts.objects.clone_from(&objects.objects)),
+            "✗ no-finalizers: ",
+            "delete them while the operator runs, or let what they made stay (spec.deletionPolicy: Retain; of an AppBundle: \
+             Orphan) and delete them then"
+                .to_owned(),
+        ),
+        (
+            CheckMode::Installed,
+            objects,
+            "! nothing-stalled: ",
+            "linchpin explain KIND/NAME says why".to_owned(),
+        ),
+    ];
+    for (mode, facts, line, hint) in &cases {
+        let lines = problems(*mode, facts);
+        let at =
+            lines.iter().position(|one| one.starts_with(line)).unwrap_or_else(|| panic!("{line}: {lines:?}"));
+        assert_eq!(lines[at + 1], format!("→ {hint}"), "{line}");
+    }
+}
