@@ -34,6 +34,8 @@ pub(crate) struct RequestedObject {
     pub(crate) reference: Reference,
     /// Its namespace, where the command line says one.
     pub(crate) namespace: Option<String>,
+    /// One part of it: `data` in `AppBundle shop/web[data]`.
+    pub(crate) part: Option<String>,
 }
 
 /// The name of one namespace, where it goes into what is printed and is not asked of a cluster.
@@ -57,6 +59,10 @@ impl ObjectArgument {
 impl RequestedObject {
     /// Reads `kind/name` or `kind/namespace/name`; `namespace` is that of the command line.
     pub(crate) fn read(written: &str, namespace: Option<&str>) -> Result<Self, UsageError> {
+        let (written, part) = match written.strip_suffix(']').and_then(|inner| inner.split_once('[')) {
+            Some((whole, part)) => (whole, Some(part.to_owned())),
+            None => (written, None),
+        };
         let parts: Vec<&str> = written.split('/').collect();
         let (text, inner) = match parts.as_slice() {
             [kind, namespace, name] => (format!("{kind}/{name}"), Some((*namespace).to_owned())),
@@ -67,7 +73,7 @@ impl RequestedObject {
             (Some(inner), Some(flag)) if inner != flag => Err(UsageError(format!(
                 "{written} names namespace {inner}, and -n names {flag}; name one of them"
             ))),
-            _ => Ok(Self { reference, namespace: inner.or_else(|| namespace.map(str::to_owned)) }),
+            _ => Ok(Self { reference, namespace: inner.or_else(|| namespace.map(str::to_owned)), part }),
         }
     }
 
@@ -206,6 +212,11 @@ mod tests {
                 asked.must_be_ours(&registry()).map_err(|_| ()).unwrap().gvk.kind,
                 "ResourceDependency"
             );
+        }
+        // As our own output calls a part, with or without a slash for the blank.
+        for words in [&["ab/shop/web[data]"][..], &["AppBundle", "shop/web[data]"]] {
+            let asked = read(words, None).unwrap();
+            assert_eq!((asked.name(), asked.part.as_deref()), ("web", Some("data")), "{words:?}");
         }
         let both = read(&["rd/shop/web"], Some("other")).unwrap_err();
         assert_eq!(both, "rd/shop/web names namespace shop, and -n names other; name one of them");

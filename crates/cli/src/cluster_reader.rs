@@ -203,7 +203,7 @@ impl ClusterReader {
     async fn answer(&mut self, question: &DescendQuestion) -> DescendAnswer {
         let (gvk, namespace, select) = match question {
             DescendQuestion::Events { namespace, uid } => return self.events(namespace, uid).await,
-            DescendQuestion::Related(RelatedQuery::Served { .. }) => return DescendAnswer::NotVisible,
+            DescendQuestion::Related(RelatedQuery::Served { gvk }) => return self.served(gvk).await,
             DescendQuestion::Related(RelatedQuery::Objects { gvk, namespace, select }) => {
                 (gvk, namespace.as_deref(), select)
             }
@@ -225,6 +225,21 @@ impl ClusterReader {
                 let query = [("labelSelector", labels.join(",")), ("limit", MANY.to_owned())];
                 self.list(&path(&resource, namespace), &query).await
             }
+        }
+    }
+
+    /// Whether discovery has a kind at this version: what it says of it, or nothing.
+    async fn served(&self, gvk: &Gvk) -> DescendAnswer {
+        let root = if gvk.group.is_empty() { "/api" } else { "/apis" };
+        match self.read(&format!("{root}/{}", gvk.api_version()), &[]).await {
+            Ok(mut list) => {
+                let found = list.get_mut("resources").and_then(Value::as_array_mut).map(std::mem::take);
+                let of_kind =
+                    |one: &Value| one.get("kind").and_then(Value::as_str) == Some(gvk.kind.as_str());
+                DescendAnswer::Objects(found.into_iter().flatten().filter(of_kind).collect())
+            }
+            Err(404) => DescendAnswer::Objects(Vec::new()),
+            Err(_) => DescendAnswer::NotVisible,
         }
     }
 

@@ -152,6 +152,10 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
                 };
                 let node = Node::here(object);
                 match (live.find(&node), live.lacks(&kind)) {
+                    (Some(_), _) if asked.part.is_some() => {
+                        let part = asked.part.as_deref().unwrap_or_default();
+                        view.part(&live.part(&node, part)?, &mut reader).await
+                    }
                     (Some(object), _) => view.ours(&node, object, &mut reader).await,
                     (None, Some(why)) => bail!("{why}"),
                     (None, None) => bail!("{}", reader.explain_missing(&live, &node).await),
@@ -270,6 +274,25 @@ impl Scene<'_> {
         explanation
     }
 
+    /// Why a part of an object of ours waits.
+    async fn part(&self, node: &Node, reader: &mut ClusterReader) -> Explanation {
+        let facts = self.live.known().remove(node);
+        let (state, detail) =
+            facts.map_or((PictureState::Unknown, String::new()), |facts| (facts.state, facts.detail));
+        let mut explanation = Explanation::new(node.clone(), state, String::new());
+        if state != PictureState::Ready {
+            (explanation.chains, explanation.more) = self.chains(node, reader).await;
+        }
+        explanation.answer = match (state, explanation.chains.is_empty()) {
+            (PictureState::Ready, _) => format!("{node} is ready"),
+            (_, true) => format!("{node}: {}", explain::plain(&detail)),
+            (PictureState::Failed, false) => explain::failure(node, &explanation.causes()),
+            (_, false) => explain::answer(node, &explanation.causes()),
+        };
+        explanation.hints = self.at_leaf(&explanation.chains);
+        explanation
+    }
+
     /// What to run where the first chain ends: where an object of ours keeps all others waiting, what lets it go.
     fn at_leaf(&self, chains: &[LongChain]) -> Vec<Hint> {
         let Some(long) = chains.first().filter(|long| long.chain.end == ChainEnd::Leaf) else {
@@ -315,17 +338,18 @@ impl Scene<'_> {
         reader: &mut ClusterReader,
     ) -> Result<Explanation> {
         let word = &asked.reference.word;
-        let Some(resource) = reader.meaning(word).await else {
+        let served = reader.meaning(word).await;
+        let (node, look) = if let Some(resource) = &served {
+            let namespace = Some(namespace.to_owned()).filter(|_| resource.namespaced);
+            let kind = resource.gvk.group_kind();
+            let look = reader.object(&kind, namespace.as_deref(), asked.name()).await;
+            (Node::here(ObjectRef { kind, namespace, name: asked.name().to_owned() }), look)
+        } else if let Some(node) = self.unserved(asked, namespace) {
+            (node, LookResult::NotServed)
+        } else {
             bail!("the cluster serves no kind {}{}", word, asked::kind_meant(word, self.kinds));
         };
-        let namespace = Some(namespace.to_owned()).filter(|_| resource.namespaced);
-        let kind = resource.gvk.group_kind();
-        let node = Node::here(ObjectRef {
-            kind: kind.clone(),
-            namespace: namespace.clone(),
-            name: asked.name().to_owned(),
-        });
-        let look = reader.object(&kind, namespace.as_deref(), asked.name()).await;
+        let namespace = node.object.namespace.clone();
         let known = self.graph.contains(&node);
         match (&look, &namespace) {
             (LookResult::NoNamespace, Some(namespace)) if !known => {
@@ -367,6 +391,12 @@ impl Scene<'_> {
             ([one], None) => format!("{one} waits for {node}"),
             (several, None) => format!("{} objects wait for {node}", several.len()),
         };
+        if look == LookResult::NotServed {
+            explanation.remarks.push(format!(
+                "the cluster serves no kind {word} now{}",
+                asked::kind_meant(word, self.kinds)
+            ));
+        }
         let said_already = explanation.chains.is_empty() && waiting.len() == 1;
         if !waiting.is_empty() && !said_already {
             let lines: Vec<String> = waiting.iter().map(|one| format!("  {one}")).collect();
@@ -375,6 +405,21 @@ impl Scene<'_> {
         explanation.hints = self.at_leaf(&explanation.chains);
         self.add_consist(&mut explanation, &node, &look, reader).await;
         Ok(explanation)
+    }
+
+    /// An object that something waits for, though nobody serves its kind.
+    fn unserved(&self, asked: &AskedObject, namespace: &str) -> Option<Node> {
+        let word = &asked.reference.word;
+        let is_meant = |node: &&Node| {
+            let ObjectRef { kind, namespace: place, name } = &*node.object;
+            let is_whole = node.cluster.is_none() && node.part.is_none();
+            is_whole
+                && name == asked.name()
+                && kind.kind.eq_ignore_ascii_case(&word.word)
+                && word.group.as_ref().is_none_or(|group| *group == kind.group)
+                && place.as_deref().is_none_or(|place| place == namespace)
+        };
+        self.graph.nodes().find(is_meant).cloned()
     }
 
     /// What `linchpin consist` says of an employer or a pod comes first.

@@ -269,6 +269,22 @@ impl LiveObjects {
         self.objects().flat_map(ObjectView::parts).collect()
     }
 
+    /// A part of one of them, or what parts it has.
+    pub(crate) fn part(&self, whole: &Node, part: &str) -> Result<Node> {
+        let wanted = whole.clone().part(part.to_owned());
+        let known: Vec<Node> = self.parts().into_iter().filter(|one| one.whole() == *whole).collect();
+        if known.contains(&wanted) {
+            return Ok(wanted);
+        }
+        let names: Vec<String> =
+            known.iter().filter_map(|one| one.part.as_ref()).map(ToString::to_string).collect();
+        let meant = similar::did_you_mean(part, names.iter().map(String::as_str));
+        match names.as_slice() {
+            [] => bail!("{whole} is not there, or has no parts"),
+            _ => bail!("{whole} has no part {part}{meant} (there are: {})", names.join(", ")),
+        }
+    }
+
     /// The wait-for graph among them.
     pub(crate) fn graph(&self) -> Graph {
         let mut graph = Graph::new();

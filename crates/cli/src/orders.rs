@@ -99,6 +99,9 @@ impl ManualOrder<'_> {
     /// The object and its kind, or why the command line makes no sense.
     pub(crate) fn object(&self, kinds: &Registry) -> Result<(RequestedObject, AddressableKind), UsageError> {
         let asked = self.common().object.read()?;
+        if let Some(part) = &asked.part {
+            return Err(UsageError(format!("orders are given to whole objects, not to part {part} of one")));
+        }
         let kind = asked.must_be_ours(kinds)?;
         if matches!(self, Self::Rollback(_)) && kind.gvk.kind != "AppBundle" {
             return Err(UsageError(format!(

@@ -214,6 +214,10 @@ async fn found(
             name: one.name().to_owned(),
         };
         let node = Node::here(object);
+        if let Some(part) = &one.part {
+            nodes.push(live.part(&node, part)?);
+            continue;
+        }
         match (ours.is_some(), live.lacks(&kind)) {
             (true, Some(why)) => bail!("{why}"),
             (true, None) if live.find(&node).is_none() => {

@@ -44,6 +44,24 @@ fn the_first_line_names_the_root_cause_and_the_chain_follows() {
     assert_eq!(relations, ["waitsFor", "waitsFor", "waitsFor", "madeBy", "waitsFor"]);
     assert_eq!(document["hints"][0]["command"], "kubectl get configmap -n explain-chain");
 
+    // A part of an object, as it is called above.
+    let (code, text, error) = looks(&["explain", "DependencyGroup", "explain-chain/all[one]"]);
+    assert_eq!(code, 0, "{error}");
+    let rest = lines[0].strip_prefix("DependencyGroup explain-chain/all waits for ").unwrap();
+    assert_eq!(text.lines().next().unwrap(), rest.replacen(", which waits", " waits", 1));
+    for command in ["explain", "tree"] {
+        let (code, _, error) = looks(&[command, "dg/explain-chain/all[oen]"]);
+        let told = "DependencyGroup explain-chain/all has no part oen; did you mean one? (there are: one)";
+        assert!(code == 1 && error.contains(told), "{error}");
+    }
+    let (code, text, error) = looks(&["tree", "dg/explain-chain/all[one]", "-o", "name"]);
+    assert!(
+        code == 0 && text.contains("resourcedependency.tools.kubestellar.io/explain-chain/last"),
+        "{text}{error}"
+    );
+    let (code, _, error) = looks(&["suspend", "dg/explain-chain/all[one]"]);
+    assert!(code == 2 && error.contains("not to part one of one"), "{error}");
+
     let (code, text, error) = looks(&["explain", "cm/go", "-n", "explain-chain"]);
     assert_eq!(code, 0, "{error}");
     assert!(text.starts_with("4 objects wait for ConfigMap explain-chain/go\n"), "{text}");
@@ -268,6 +286,29 @@ fn a_chain_goes_on_to_what_holds_a_pod_and_as_far_as_the_user_may_look() {
     assert_eq!(code, 0, "{error}");
     assert!(text.lines().next().unwrap().ends_with(" (not visible to you)"), "{text}");
     assert!(!text.contains("Pod "), "{text}");
+}
+
+#[test]
+fn a_kind_is_ready_once_it_is_served_and_one_that_is_not_says_who_waits() {
+    let (code, text, error) = looks(&["explain", "crd/resourcedependencies.tools.kubestellar.io"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(
+        text.starts_with("CustomResourceDefinition resourcedependencies.tools.kubestellar.io is ready"),
+        "{text}"
+    );
+    let _operator = serving("explain-unserved");
+    apply(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: explain-unserved},
+  spec: {serviceAccountName: web, dependencies: [{resource: widget.example.org/y}]}}",
+    );
+    eventually("it waits", seconds(20), || phase("explain-unserved", "rd/web") == "Waiting");
+    // As `tree -o name` calls it.
+    let (_, names, _) = looks(&["tree", "-n", "explain-unserved", "-o", "name"]);
+    let name = names.lines().find(|name| name.starts_with("widget")).unwrap_or_else(|| panic!("{names}"));
+    let (code, text, error) = looks(&["explain", name, "-n", "explain-unserved"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(text.starts_with("ResourceDependency explain-unserved/web waits for "), "{text}");
+    assert!(text.contains("the cluster serves no kind widget.example.org now"), "{text}");
 }
 
 #[test]
