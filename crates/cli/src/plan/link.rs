@@ -118,6 +118,12 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
     value.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A kind as people write it, where only its resource is known.
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 pub(super) fn sync_ref(namespace: &str, name: &str) -> ObjectRef {
     ObjectRef::namespaced(GroupKind::new("linchpin.dev", "Sync"), namespace, name)
 }
@@ -366,17 +372,17 @@ impl PlanManifests {
         let SearchedObjects { word, namespace, which } = &sought;
         let known = built_in(word);
         let namespaced = known.is_none_or(|known| known.namespaced);
-        let kind = known.map_or_else(|| word.word.clone(), |known| known.kind.to_owned());
+        let as_written = || written.map_or_else(|| capitalised(&word.word), str::to_owned);
+        let kind = known.map_or_else(as_written, |known| known.kind.to_owned());
         let group = known.map(|known| known.gvk().group).or_else(|| word.group.clone());
         let called = match which {
             SearchedBy::Name(name) => name.clone(),
             SearchedBy::Labels(selector) => format!("[{}]", selector.requirements().join(",")),
         };
-        // Kinds that are not Kubernetes' own are called as their group has them.
-        let shown = match (known, &group) {
-            (None, Some(group)) if !group.is_empty() => format!("{}.{group}", written.unwrap_or(&kind)),
-            (None, _) => written.unwrap_or(&kind).to_owned(),
-            (Some(_), _) => kind.clone(),
+        // Kinds that are neither Kubernetes' own nor ours are called as their group has them.
+        let shown = match (known, group.as_deref()) {
+            (None, Some(group)) if !["", "linchpin.dev"].contains(&group) => format!("{kind}.{group}"),
+            _ => kind.clone(),
         };
         link.what =
             if namespaced { format!("{shown} {namespace}/{called}") } else { format!("{shown} {called}") };

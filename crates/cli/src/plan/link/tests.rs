@@ -78,10 +78,12 @@ layer 2: shop/web
 fn kinds_are_called_as_the_status_calls_them_and_an_absence_needs_nobody() {
     let needs = json!([
         {"name": "one", "object": {"apiVersion": "tekton.dev/v1", "kind": "Pipeline", "name": "build"}},
+        {"name": "other", "object": {"resource": "pipeline.tekton.dev/test"}},
         {"name": "old", "object": {"resource": "configmap/old"}, "state": "Absent"},
     ]);
     let text = shown(vec![sync("web", &needs, &json!([]))]);
     let expected = "none shop/web  one  Pipeline.tekton.dev shop/build
+none shop/web  other  Pipeline.tekton.dev shop/test
 ok   shop/web  old  ConfigMap shop/old (is to be absent)
 layer 1: shop/web
 ";
