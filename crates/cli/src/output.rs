@@ -25,10 +25,14 @@ pub(crate) fn note_of_program(text: &str) {
 pub(crate) fn words_of(error: &Error) -> String {
     let mut words: Vec<String> = Vec::new();
     for cause in error.chain() {
-        let said = match cause.downcast_ref() {
-            Some(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
-            _ => cause.to_string(),
-        };
+        if let Some(kube::Error::Api(status)) = cause.downcast_ref()
+            && !status.message.is_empty()
+        {
+            // What is behind it says the same in other words.
+            words.push(status.message.clone());
+            break;
+        }
+        let said = cause.to_string();
         let said = said.strip_prefix("ServiceError: ").unwrap_or(&said);
         if !words.last().is_some_and(|before| before.ends_with(said)) {
             words.push(said.to_owned());

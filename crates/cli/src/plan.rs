@@ -103,7 +103,7 @@ async fn look(command: &PlanCommand, given: &mut PlanManifests, asked: bool) -> 
 async fn got(live: &LiveCluster, kind: &str, unseen: &UnseenSync, name: &str) -> Option<Value> {
     let found = live.get(&KindWord::new(kind), &unseen.namespace, name).await;
     found.unwrap_or_else(|problem| {
-        not_read(unseen, &problem.to_string());
+        not_read(unseen, &problem);
         None
     })
 }

@@ -330,6 +330,7 @@ fn pods_that_are_held_keep_from_uninstalling() {
 
 /// Every check in a state in which it is not well: how its line begins, and what to try.
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table, a row for each check")]
 fn every_check_that_is_not_well_says_what_to_try() {
     let changed = |change: &dyn Fn(&mut CheckFacts)| {
         let mut facts = well();
