@@ -315,12 +315,12 @@ fn a_backup_has_every_kind_that_people_write() {
     let (backup, _) = backup.split_once("\n## ").unwrap();
     let named: BTreeSet<&str> = backup.split(|letter: char| !letter.is_ascii_lowercase()).collect();
     for definition in linchpin_doors::registry().definitions() {
-        let names = definition.spec.names;
+        let kind = definition.spec.names;
         // Bindings are made anew by whom they belong to.
-        let short = names.short_names.unwrap_or_default();
+        let short = kind.short_names.unwrap_or_default();
         let is_named =
-            named.contains(names.plural.as_str()) || short.iter().any(|name| named.contains(name.as_str()));
-        assert!(is_named || names.kind == "ConsistBinding", "{}: {backup}", names.kind);
+            named.contains(kind.plural.as_str()) || short.iter().any(|name| named.contains(name.as_str()));
+        assert!(is_named || kind.kind == "ConsistBinding", "{}: {backup}", kind.kind);
     }
 }
 
