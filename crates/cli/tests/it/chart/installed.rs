@@ -189,8 +189,9 @@ impl Installed {
 /// Uninstalls the chart: the definitions stay, with what the server serves them by, and nothing else.
 fn uninstalled(installed: &Installed, before: &BTreeSet<String>) {
     installed.helm(&["uninstall", "linchpin", "-n", "linchpin-system", "--wait"]);
-    let stays =
-        |object: &str| object.starts_with("CustomResourceDefinition ") || object.starts_with("APIService ");
+    // The node's own Lease comes when the kubelet first renews it.
+    let kinds = ["CustomResourceDefinition ", "APIService ", "Lease kube-node-lease "];
+    let stays = |object: &str| kinds.iter().any(|kind| object.starts_with(kind));
     eventually("what the operator made for itself goes with its ServiceAccount", seconds(60), || {
         let now = installed.objects();
         let left: Vec<&String> = now.difference(before).filter(|object| !stays(object)).collect();
