@@ -41,7 +41,7 @@ load: node-packages ## Lose no request of 100,000 while pods are updated, scaled
 .PHONY: lint
 lint: lint-go ## Check format, clippy and Go
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 # Kubernetes' own packages are not ours to judge: vetting main.go would go through all of them, for minutes.
 .PHONY: lint-go
