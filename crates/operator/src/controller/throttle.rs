@@ -1,8 +1,9 @@
 //! Throttling: an object whose turns are long takes them seldom, and so takes in many outcomes and events at once.
 //!
 //! A turn of a large plan costs a good part of a millisecond, and each of its many effects calls for one, twice: when it
-//! is answered and when what it wrote is seen. After a turn an object therefore rests for a few times as long, and the
-//! longer the more others rest while effects of it are under way or any wait for their turn: together they leave most of
+//! is answered and when what it wrote is seen. For its turns an object therefore owes a rest a few times as long, which it
+//! takes once it owes more than a few turns' worth: a single slow one delays nothing. While effects of it are under way or
+//! any wait for their turn it rests after each turn, and the longer the more others rest: together they leave most of
 //! the time to the effects, and what it could start would wait as well. When the last of its effects has come back what
 //! follows may start at once. Turns of small plans are never long, but what somebody changes all the time calls for many of
 //! them: an object that is called again and again with nothing to do takes a few turns at once and then ten a second.
@@ -23,8 +24,11 @@ use super::{
 
 /// A rest that is no longer than this saves nothing.
 const SHORT: Duration = Duration::from_millis(5);
-/// How many times as long as its last turn an object rests.
+/// How many times as long as its turns an object rests.
 const TIMES: u32 = 5;
+/// So much rest may be owed before it is taken: turns of 5 ms. Without, the turn that a neighbour calls for just before it
+/// becomes ready kept the next one waiting.
+const OWED: Duration = Duration::from_millis(25);
 /// The longest rest: nobody notices it.
 const LONGEST: Duration = Duration::from_millis(50);
 /// How many times as long beside effects, for each that rests.
@@ -42,6 +46,8 @@ const IDLE_TURNS: Rate = Rate { burst: 30, every: Duration::from_millis(100) };
 pub(crate) struct LastTurn {
     pub(super) took: Duration,
     pub(super) ended: Instant,
+    /// How much rest it owes for this turn and those before.
+    pub(super) owed: Duration,
     /// Turns in which nothing was done.
     pub(super) idle: Allowance,
     /// When what did not fit the turn may go on.
@@ -57,7 +63,12 @@ impl LastTurn {
         } else {
             idle.take(ended, IDLE_TURNS);
         }
-        Self { took: ended.saturating_duration_since(began), ended, idle, goes_on: None }
+        let took = ended.saturating_duration_since(began);
+        let left = last.map_or(Duration::ZERO, |last| {
+            last.owed.saturating_sub(began.saturating_duration_since(last.ended))
+        });
+        let owed = left.saturating_add(took.saturating_mul(TIMES)).min(OWED + LONGEST);
+        Self { took, ended, owed, idle, goes_on: None }
     }
 }
 
@@ -68,7 +79,7 @@ impl LastTurn {
             let all = u32::try_from(others).unwrap_or(u32::MAX).saturating_add(1);
             (self.took * TIMES_BESIDE_EFFECTS).saturating_mul(all).min(LONGEST_BESIDE_EFFECTS)
         } else {
-            (self.took * TIMES).min(LONGEST)
+            self.owed.saturating_sub(OWED)
         };
         let called_too_often = self.idle.is_used_up(self.ended, IDLE_TURNS);
         let rest = if called_too_often { rest.max(IDLE_TURNS.every) } else { rest };
@@ -106,17 +117,32 @@ mod tests {
     use super::*;
 
     fn rest(took: Duration, beside_effects: bool, others: usize) -> Option<Duration> {
-        let ended = Instant::now();
-        let until = LastTurn { took, ended, idle: Allowance::default(), goes_on: None }
-            .rests_until(beside_effects, others);
+        let began = Instant::now();
+        let ended = began + took;
+        let until = LastTurn::after(None, began, ended, true).rests_until(beside_effects, others);
         until.map(|until| until.saturating_duration_since(ended))
     }
 
     #[test]
-    fn a_short_turn_needs_no_rest_and_no_rest_is_long() {
+    fn a_single_turn_needs_no_rest_unless_it_is_very_long_and_no_rest_is_long() {
         assert_eq!(rest(Duration::from_micros(900), false, 100), None);
-        assert_eq!(rest(Duration::from_millis(3), false, 100), Some(Duration::from_millis(15)));
+        assert_eq!(rest(Duration::from_millis(5), false, 100), None);
+        assert_eq!(rest(Duration::from_millis(8), false, 100), Some(Duration::from_millis(15)));
         assert_eq!(rest(Duration::from_secs(3), false, 0), Some(LONGEST));
+    }
+
+    #[test]
+    fn turns_in_a_row_take_a_sixth_of_the_time_however_short_each_is() {
+        let took = Duration::from_millis(1);
+        let (mut last, mut now, mut turns) = (None, Instant::now(), 0);
+        let end = now + Duration::from_secs(1);
+        while now < end {
+            let turn = LastTurn::after(last, now, now + took, true);
+            turns += 1;
+            now = turn.rests_until(false, 0).unwrap_or(now + took);
+            last = Some(turn);
+        }
+        assert!((160..185).contains(&turns), "{turns} turns of a millisecond in a second");
     }
 
     #[test]
