@@ -2,11 +2,12 @@
 //! is missed here.
 
 /// Where the tests are, by the word that the table has for it.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("gates", "crates/doors/tests/it/sync/gates.rs"),
     ("doors", "crates/doors/tests/it/sync.rs"),
     ("contract", "crates/doors/tests/it/sync/contract.rs"),
     ("seeded", "crates/engine/tests/it/keeping/seeded.rs"),
+    ("circles", "crates/engine/tests/it/keeping/circles.rs"),
     ("cluster", "crates/cli/tests/it/sync.rs"),
     ("between", "crates/cli/tests/it/sync/between.rs"),
     ("fetched", "crates/cli/tests/it/sync/fetched.rs"),
@@ -85,7 +86,7 @@ const PROMISES: [(&str, &[&str]); 38] = [
         "soft dependence can be broken if necessary to satisfy hard dependence",
         &[
             "between::a_circle_is_named_in_its_members_soft_arcs_give_way_and_nobody_else_is_held",
-            "seeded::s2_a_circle_with_a_soft_arc_is_admitted_and_a_hard_one_stops_nobody_else",
+            "circles::s2_a_circle_with_a_soft_arc_is_admitted_and_a_hard_one_stops_nobody_else",
         ],
     ),
     (
