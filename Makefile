@@ -26,12 +26,12 @@ test: node-packages node-waiter ## Run all tests, also those on a real API serve
 
 .PHONY: test-all
 test-all: test image ## Run also what takes long: the chart and all examples on a real node, installed by Helm
-	LINCHPIN_LONG=1 LINCHPIN_IMAGE=$(IMAGE) $(CARGO) test --package linchpin --test it chart -- --nocapture
-	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it boot_dependency::k -- --nocapture
-	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it consist::load -- --nocapture
-	LINCHPIN_LONG=1 LINCHPIN_EMPLOYERS=$${LINCHPIN_EMPLOYERS:-100} $(CARGO) test --package linchpin --test it consist::scale -- --nocapture
-	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it sync::random -- --nocapture
-	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it turns::a_controller -- --nocapture
+	LINCHPIN_LONG=1 LINCHPIN_IMAGE=$(IMAGE) $(CARGO) test --workspace --test it chart -- --nocapture
+	LINCHPIN_LONG=1 $(CARGO) test --workspace --test it boot_dependency::k -- --nocapture
+	LINCHPIN_LONG=1 $(CARGO) test --workspace --test it consist::load -- --nocapture
+	LINCHPIN_LONG=1 LINCHPIN_EMPLOYERS=$${LINCHPIN_EMPLOYERS:-100} $(CARGO) test --workspace --test it consist::scale -- --nocapture
+	LINCHPIN_LONG=1 $(CARGO) test --workspace --test it sync::random -- --nocapture
+	LINCHPIN_LONG=1 $(CARGO) test --workspace --test it turns::a_controller -- --nocapture
 
 # Requests through a real HAProxy to real pods, without and with us, while everything happens to the pods.
 .PHONY: load
