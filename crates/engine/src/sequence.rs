@@ -1,6 +1,6 @@
 //! The order of things that come after each other, by their positions in a list.
 //!
-//! The one topological sort: plans order their steps with it, doors their groups and components. What is in a circle is
+//! The one topological sort: plans order their steps with it, doors their groups, components and objects. What is in a circle is
 //! answered with a way round it; what is reached through others can be left out ([`Predecessors::nearest`]), so that edges stay
 //! few. Pure, and the same input gives the same answer.
 
@@ -105,7 +105,11 @@ impl PositionSet {
 
     /// All of them, in ascending order.
     pub fn members(&self) -> Vec<usize> {
-        (0..self.0.len() * 64).filter(|position| self.contains(*position)).collect()
+        let of_word = |(word, bits): (usize, &u64)| {
+            let bits = *bits;
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        };
+        self.0.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(of_word).collect()
     }
 }
 

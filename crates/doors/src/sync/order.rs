@@ -8,6 +8,7 @@ mod edges;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use linchpin_engine::sequence::sequence;
 use linchpin_words::{GroupKind, Gvk};
 use serde_json::Value;
 
@@ -260,69 +261,31 @@ fn waves(items: &[OrderedObject<'_>], edges: &Edges, order: &mut ObjectOrder) {
     }
 }
 
-/// A circle, if there is one.
+/// For each object what comes before it, by position alone.
+fn rows(before: &[BTreeMap<usize, AwaitedState>]) -> Vec<Vec<usize>> {
+    before.iter().map(|before| before.keys().copied().collect()).collect()
+}
+
+/// A circle, if there is one, from the first of its objects on.
 fn circle(before: &[BTreeMap<usize, AwaitedState>]) -> Option<ObjectCircle> {
-    // 0: not looked at, 1: on the way, 2: done.
-    let mut state = vec![0_u8; before.len()];
-    for start in 0..before.len() {
-        if state[start] != 0 {
-            continue;
-        }
-        state[start] = 1;
-        let mut way = vec![(start, before[start].keys().copied().collect::<Vec<_>>())];
-        while let Some((node, open)) = way.last_mut() {
-            let node = *node;
-            match open.pop() {
-                Some(next) if state[next] == 1 => {
-                    let from = way.iter().position(|(on_way, _)| *on_way == next).unwrap_or_default();
-                    let mut round: Vec<usize> = way[from..].iter().map(|(on_way, _)| *on_way).collect();
-                    if let Some(least) = (0..round.len()).min_by_key(|at| round[*at]) {
-                        round.rotate_left(least);
-                    }
-                    return Some(ObjectCircle(round));
-                }
-                Some(next) if state[next] == 0 => {
-                    state[next] = 1;
-                    way.push((next, before[next].keys().copied().collect()));
-                }
-                Some(_) => {}
-                None => {
-                    state[node] = 2;
-                    way.pop();
-                }
-            }
-        }
+    let mut round = sequence(&rows(before)).err()?;
+    if let Some(least) = (0..round.len()).min_by_key(|at| round[*at]) {
+        round.rotate_left(least);
     }
-    None
+    Some(ObjectCircle(round))
 }
 
 /// The longest way to each object.
 fn layers(before: &[BTreeMap<usize, AwaitedState>], waves: &[Wave]) -> Vec<usize> {
-    let mut all: Vec<BTreeSet<usize>> =
-        before.iter().map(|before| before.keys().copied().collect()).collect();
+    let mut all = rows(before);
     for wave in waves {
-        let earlier: BTreeSet<usize> = wave.earlier.iter().copied().collect();
         for later in &wave.later {
-            all[*later].extend(&earlier);
+            all[*later].extend(&wave.earlier);
         }
     }
-    let mut after: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
-    for (later, before) in all.iter().enumerate() {
-        for earlier in before {
-            after[*earlier].push(later);
-        }
-    }
-    let mut open: Vec<usize> = all.iter().map(BTreeSet::len).collect();
-    let mut ready: Vec<usize> = (0..all.len()).filter(|position| open[*position] == 0).collect();
     let mut layers = vec![0; all.len()];
-    while let Some(position) = ready.pop() {
-        for later in &after[position] {
-            layers[*later] = layers[*later].max(layers[position] + 1);
-            open[*later] -= 1;
-            if open[*later] == 0 {
-                ready.push(*later);
-            }
-        }
+    for position in sequence(&all).unwrap_or_default() {
+        layers[position] = all[position].iter().map(|earlier| layers[*earlier] + 1).max().unwrap_or(0);
     }
     layers
 }

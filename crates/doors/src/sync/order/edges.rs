@@ -3,40 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use linchpin_engine::sequence::PositionSet;
+
 use super::AwaitedState;
-
-/// A set of nodes.
-#[derive(Clone)]
-struct Nodes(Vec<u64>);
-
-impl Nodes {
-    fn none_of(count: usize) -> Self {
-        Self(vec![0; count.div_ceil(64)])
-    }
-
-    fn has(&self, node: usize) -> bool {
-        self.0[node / 64] >> (node % 64) & 1 == 1
-    }
-
-    fn with(mut self, node: usize) -> Self {
-        self.0[node / 64] |= 1 << (node % 64);
-        self
-    }
-
-    fn add_all(&mut self, others: &Self) {
-        for (own, other) in self.0.iter_mut().zip(&others.0) {
-            *own |= other;
-        }
-    }
-
-    fn each(&self) -> impl Iterator<Item = usize> {
-        let of_word = |(word, bits): (usize, &u64)| {
-            let bits = *bits;
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
-        };
-        self.0.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(of_word)
-    }
-}
 
 /// Which nodes come before which, and all that follows from that.
 #[derive(Clone)]
@@ -44,14 +13,14 @@ pub(super) struct Edges {
     /// For each node, what comes before it.
     pub before: Vec<BTreeMap<usize, AwaitedState>>,
     /// For each node, all that comes before it over others too.
-    above: Vec<Nodes>,
+    above: Vec<PositionSet>,
     /// For each node, all that comes after it.
-    below: Vec<Nodes>,
+    below: Vec<PositionSet>,
 }
 
 impl Edges {
     pub(super) fn new(count: usize) -> Self {
-        let none = vec![Nodes::none_of(count); count];
+        let none = vec![PositionSet::default(); count];
         Self { before: vec![BTreeMap::new(); count], above: none.clone(), below: none }
     }
 
@@ -72,19 +41,20 @@ impl Edges {
         if self.comes_before(earlier, later) {
             return;
         }
-        let above = self.above[earlier].clone().with(earlier);
-        let below = self.below[later].clone().with(later);
-        for node in below.each() {
-            self.above[node].add_all(&above);
+        let (mut above, mut below) = (self.above[earlier].clone(), self.below[later].clone());
+        above.insert(earlier);
+        below.insert(later);
+        for node in below.members() {
+            self.above[node].merge(&above);
         }
-        for node in above.each() {
-            self.below[node].add_all(&below);
+        for node in above.members() {
+            self.below[node].merge(&below);
         }
     }
 
     /// Whether one comes before another, over whatever lies between.
     pub(super) fn comes_before(&self, earlier: usize, later: usize) -> bool {
-        self.above[later].has(earlier)
+        self.above[later].contains(earlier)
     }
 
     /// Adds an edge unless it would close a circle.
