@@ -15,7 +15,7 @@ use linchpin_consist::{
 use linchpin_words::{Gvk, Timestamp, hash::sha256_hex, keys::consist as keys};
 use tokio::sync::Semaphore;
 
-use super::sight::{PODS, Sight};
+use super::sight::{EmployerKey, PODS, Sight};
 
 /// How many employers of one adapter are remembered as they were read; beyond that it begins anew.
 const REMEMBERED: usize = 20_000;
@@ -158,6 +158,16 @@ impl Worker {
     }
 }
 
+/// What an employer writes on a pod that it selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PodEntry {
+    /// What the entry is called.
+    pub(super) key: String,
+    pub(super) finalizer: String,
+    /// Whose it is.
+    pub(super) employer: EmployerKey,
+}
+
 /// All of them.
 #[derive(Clone, Default)]
 pub(super) struct AdapterWorkers {
@@ -207,22 +217,25 @@ impl AdapterWorkers {
         }
     }
 
-    /// The employers of ours that select a pod, and that mark pods: each one's key and finalizer.
+    /// The entries that a pod is to have: of the employers of ours that select it, and that mark pods.
     pub(super) fn entries(
         &self,
         sight: &Sight,
         namespace: &str,
         pod: &str,
-        labels: &std::collections::BTreeMap<String, String>,
-    ) -> Vec<(String, String)> {
+        labels: &BTreeMap<String, String>,
+    ) -> Vec<PodEntry> {
         let mut entries = Vec::new();
         let selecting = sight.selecting(PODS, namespace, pod, labels);
         for employer in selecting.into_iter().filter(|employer| !employer.deleting) {
             let Some(worker) = self.of(employer).filter(|worker| worker.follows) else { continue };
             let read = worker.read(employer);
             if worker.options.employee_predicate.admits(labels) && read.selection.selects(pod, labels) {
-                let key = key(&employer.kind.kind, namespace, &employer.name);
-                entries.push((key, read.finalizers.written.clone()));
+                entries.push(PodEntry {
+                    key: key(&employer.kind.kind, namespace, &employer.name),
+                    finalizer: read.finalizers.written.clone(),
+                    employer: (worker.employer, namespace.to_owned(), employer.name.clone()),
+                });
             }
         }
         entries

@@ -117,7 +117,8 @@ impl PodWebhooks {
         let (entries, own) = {
             let sight = self.shared.look();
             let own = self.lifecycle.engine.is_own(sight.has_other_engine());
-            (self.roster.staff().crew.entries(&sight, &review.namespace, name, &labels), own)
+            let entries = self.roster.staff().crew.entries(&sight, &review.namespace, name, &labels);
+            (entries.into_iter().map(|entry| (entry.key, entry.finalizer)).collect::<Vec<_>>(), own)
         };
         let operations = admission::create(pod, own, &entries).into_iter().filter_map(|operation| {
             let path = operation.get("path")?.as_str()?.to_owned();

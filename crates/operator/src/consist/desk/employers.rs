@@ -31,6 +31,7 @@ use crate::consist::{
 const MESSAGE: usize = 1024;
 
 /// What is known of one employer beside what is seen of it. It may be lost.
+#[derive(Default)]
 pub(super) struct Case {
     number: u64,
     /// The adapter that it is served by.
@@ -223,20 +224,7 @@ impl Desk {
                 number: self.last_case,
                 adapter: worker.name.clone(),
                 uid: employer.uid.clone(),
-                memory: SettleMemory::default(),
-                outcomes: Vec::new(),
-                look: None,
-                looking: false,
-                traffic: BTreeMap::new(),
-                attaching: BTreeSet::new(),
-                report: None,
-                claimed: None,
-                since: None,
-                writing: false,
-                write_from: None,
-                relied_on: None,
-                looking_since: None,
-                said: None,
+                ..Case::default()
             }
         });
         if employer.gone {

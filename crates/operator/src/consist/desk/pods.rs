@@ -21,6 +21,7 @@ use crate::{
     consist::{
         ConsistMode,
         acts::DEADLINE,
+        crew::PodEntry,
         sight::{EmployerKey, Followed, Name, PODS, Sight, Watch},
     },
     controller::now,
@@ -152,7 +153,7 @@ impl Desk {
         let lifecycle = &self.parts.lifecycle;
         let entries = pod.entries();
         let wanted = self.parts.crew.entries(sight, namespace, &pod.name, &pod.labels);
-        let entries_complete = wanted.iter().all(|(key, finalizer)| entries.has(key, finalizer));
+        let entries_complete = wanted.iter().all(|entry| entries.has(&entry.key, &entry.finalizer));
         let mut out_of_traffic = true;
         let mut attaching = false;
         for employer in self.cases_of(sight, namespace, pod) {
@@ -160,15 +161,7 @@ impl Desk {
             out_of_traffic &= *version == pod.version && *traffic == Traffic::Out;
             attaching |= employer.attaching.iter().any(|other| *other != pod.name);
         }
-        // An employer of ours whose first turn is still to come knows nothing yet.
-        let judged = |key: &String| {
-            let name = key.rsplit('/').next().unwrap_or_default();
-            (0..self.parts.kinds.employers.len()).any(|kind| {
-                let case = self.cases.get(&(kind, namespace.clone(), name.to_owned()));
-                case.is_some_and(|case| case.traffic.contains_key(&pod.uid))
-            })
-        };
-        out_of_traffic &= wanted.iter().all(|(key, _)| judged(key));
+        out_of_traffic &= is_judged(&self.cases, &wanted, &pod.uid);
         let (pre_ruled, post_ruled) = self.rules.verdict(sight, namespace, pod);
         let begun = pod.labels.iter().filter(|(key, _)| Prefix::PreCheck.has(key));
         let begun = begun.filter_map(|(_, at)| at.parse::<i64>().ok()).min();
@@ -278,6 +271,14 @@ impl Desk {
     }
 }
 
+/// Whether each employer whose entry a pod is to have knows the pod's traffic: one whose first turn is still to come knows
+/// nothing yet.
+fn is_judged(cases: &BTreeMap<EmployerKey, Case>, entries: &[PodEntry], uid: &str) -> bool {
+    let knows =
+        |entry: &PodEntry| cases.get(&entry.employer).is_some_and(|case| case.traffic.contains_key(uid));
+    entries.iter().all(knows)
+}
+
 /// One write to a pod.
 pub(super) enum PodWrite {
     Metadata(Value),
@@ -340,4 +341,29 @@ fn metadata(patch: &PodPatch) -> Option<Value> {
         metadata.insert("annotations".to_owned(), Value::Object(forget));
     }
     Some(Value::Object(metadata))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_employer_knows_of_a_pod_says_nothing_for_one_of_another_kind_with_the_same_name() {
+        let key = |kind| (kind, "shop".to_owned(), "web".to_owned());
+        let entry = |kind: usize, word: &str| PodEntry {
+            key: format!("{word}/shop/web"),
+            finalizer: "f".to_owned(),
+            employer: key(kind),
+        };
+        let entries = [entry(0, "Service"), entry(1, "Gateway")];
+        let knowing = || {
+            let mut case = Case::default();
+            case.traffic.insert("u".to_owned(), (1, Traffic::Out));
+            case
+        };
+        let mut cases = BTreeMap::from([(key(0), knowing()), (key(1), Case::default())]);
+        assert!(is_judged(&cases, &entries[..1], "u") && !is_judged(&cases, &entries, "u"));
+        cases.insert(key(1), knowing());
+        assert!(is_judged(&cases, &entries, "u") && !is_judged(&cases, &entries, "v"));
+    }
 }
