@@ -88,6 +88,8 @@ pub(crate) enum ControllerMessage {
     /// An effect came back.
     Outcome {
         id: SubscriberId,
+        /// What it was ordered for.
+        origin: driver::EffectOrigin,
         outcome: Box<Outcome>,
         /// Whether it must not happen twice.
         once: bool,
@@ -261,11 +263,11 @@ impl Controller {
             ControllerMessage::Own(kind, event) => self.take_in_own(kind, event),
             ControllerMessage::Kept(kind, event) => self.take_in_kept(kind, &event),
             ControllerMessage::Changed(ids) => ids.into_iter().for_each(|id| self.enqueue(id)),
-            ControllerMessage::Outcome { id, outcome, once, place } => {
+            ControllerMessage::Outcome { id, origin, outcome, once, place } => {
                 self.driver.one_came_back(&place);
                 self.telemetry.outcome(&outcome);
-                if self.took_record(id, &outcome) {
-                    return;
+                if origin == driver::EffectOrigin::Record {
+                    return self.record_written(id, *outcome);
                 }
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.in_flight = entry.in_flight.saturating_sub(1);

@@ -65,9 +65,19 @@ pub(crate) struct Driver {
 
 struct Job {
     id: SubscriberId,
+    origin: EffectOrigin,
     precedence: Precedence,
     effect: Effect,
     about: Arc<Regarding>,
+}
+
+/// What an effect was ordered for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EffectOrigin {
+    /// What the subject decided: it takes in what comes back.
+    Decision,
+    /// What is kept beside its object.
+    Record,
 }
 
 impl Driver {
@@ -81,12 +91,13 @@ impl Driver {
         namespace: &str,
         priority: i32,
         id: SubscriberId,
+        origin: EffectOrigin,
         effect: Effect,
         about: Arc<Regarding>,
     ) {
         let route = route(&effect);
         let precedence = Precedence { object: priority, effect: effect.rank };
-        self.shares.push(namespace, route, priority, Job { id, precedence, effect, about });
+        self.shares.push(namespace, route, priority, Job { id, origin, precedence, effect, about });
         self.start_waiting();
     }
 
@@ -128,7 +139,8 @@ impl Driver {
             let once = matches!(job.effect.verb, Verb::Exec(_) | Verb::Patch { once: true, .. });
             let ordered = place.route.lane == EffectLane::Here;
             let turn = ordered.then(|| self.precedences.start(place.namespace(), job.precedence));
-            let errand = StartedEffect { id: job.id, ticket: job.effect.ticket.clone(), once, place };
+            let (id, origin, ticket) = (job.id, job.origin, job.effect.ticket.clone());
+            let errand = StartedEffect { id, origin, ticket, once, place };
             tokio::spawn(async move {
                 let (ahead, unanswered) = turn.unzip();
                 if let Some(ahead) = ahead {
@@ -148,6 +160,7 @@ impl Driver {
 /// An effect under way.
 struct StartedEffect {
     id: SubscriberId,
+    origin: EffectOrigin,
     ticket: Ticket,
     /// Whether it must not happen twice.
     once: bool,
@@ -171,6 +184,7 @@ impl StartedEffect {
         // The controller is gone only when the term is over: then nobody needs the outcome.
         let _ = back.send(ControllerMessage::Outcome {
             id: self.id,
+            origin: self.origin,
             outcome,
             once: self.once,
             place: self.place,
@@ -219,7 +233,8 @@ mod tests {
     ) -> (Result<Done, Failure>, EffectSlot) {
         let (back, mut came) = mpsc::unbounded_channel();
         let ticket = Ticket { step: StepId::new("a"), run: 1, attempt: 1, part: 0 };
-        StartedEffect { id: SubscriberId(1), ticket, once, place }.run(work, &back).await;
+        let origin = EffectOrigin::Decision;
+        StartedEffect { id: SubscriberId(1), origin, ticket, once, place }.run(work, &back).await;
         match came.recv().await {
             Some(ControllerMessage::Outcome { outcome, place, .. }) => (outcome.result, place),
             _ => panic!("no outcome"),

@@ -15,10 +15,8 @@ use linchpin_doors::SideWrite;
 use linchpin_engine::contract::{Effect, Failure, Outcome, StepId, Ticket, Verb};
 use linchpin_words::Timestamp;
 
-use super::{Controller, entry::Entry, now, turn::regarding};
+use super::{Controller, driver::EffectOrigin, entry::Entry, now, turn::regarding};
 
-/// What tickets of records begin with: no step of a plan has a name like this.
-const PREFIX: &str = "record:";
 /// How long after a failure a record is tried again.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many records are remembered as sent: what is not asked for any more may be forgotten.
@@ -71,29 +69,25 @@ impl Controller {
             if entry.sent.last.get(&record.name) == Some(&hash) {
                 continue;
             }
-            let ticket =
-                Ticket { step: StepId::new(format!("{PREFIX}{}", record.name)), run: 0, attempt: 0, part: 0 };
+            let ticket = Ticket { step: record.name.clone(), run: 0, attempt: 0, part: 0 };
             let (via, verb) = (record.via, record.verb);
             let effect = Effect { ticket, via, verb, discreet: false, deadline: DEADLINE, rank: 0 };
             entry.sent.last.insert(record.name, hash);
             let about = Arc::new(regarding(entry));
-            self.driver.submit(entry.subject.key().lane(), entry.subject.priority(), entry.id, effect, about);
+            let (lane, priority) = (entry.subject.key().lane(), entry.subject.priority());
+            self.driver.submit(lane, priority, entry.id, EffectOrigin::Record, effect, about);
         }
     }
 
-    /// Takes in the outcome of a record; says whether it was one.
-    pub(super) fn took_record(&mut self, id: SubscriberId, outcome: &Outcome) -> bool {
-        let Some(name) = outcome.ticket.step.as_str().strip_prefix(PREFIX) else {
-            return false;
-        };
-        let failed = outcome.result.as_ref().err().filter(|failure| !matches!(failure, Failure::Gone(_)));
+    /// The writing of a record ended.
+    pub(super) fn record_written(&mut self, id: SubscriberId, outcome: Outcome) {
+        let failed = outcome.result.err().filter(|failure| !matches!(failure, Failure::Gone(_)));
         if let (Some(failure), Some(entry)) = (failed, self.entries.get_mut(&id)) {
+            let name = outcome.ticket.step;
             tracing::warn!(object = %entry.subject.key().object_ref(), "cannot keep record {name}: {failure}");
-            let name = StepId::new(name);
             entry.sent.last.remove(&name);
             entry.sent.retry_at.insert(name, now().plus_duration(PATIENCE));
             self.enqueue(id);
         }
-        true
     }
 }

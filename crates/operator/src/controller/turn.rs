@@ -15,6 +15,7 @@ use linchpin_words::{Gvk, Timestamp};
 
 use super::{
     Controller,
+    driver::EffectOrigin,
     entry::{Entry, FreshLook},
     idle_plans::COOL_AFTER,
     now,
@@ -232,7 +233,8 @@ impl Controller {
         entry.in_flight += effects.len();
         let (about, priority) = (Arc::new(regarding(entry)), entry.subject.priority());
         for effect in effects {
-            self.driver.submit(entry.subject.key().lane(), priority, entry.id, effect, Arc::clone(&about));
+            let (lane, origin) = (entry.subject.key().lane(), EffectOrigin::Decision);
+            self.driver.submit(lane, priority, entry.id, origin, effect, Arc::clone(&about));
         }
     }
 
