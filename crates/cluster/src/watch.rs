@@ -88,7 +88,7 @@ pub(crate) struct WatchItem {
     pub(crate) bytes: usize,
 }
 
-/// What a follower says.
+/// What a follower sees.
 #[derive(Debug)]
 pub(crate) enum WatchReport {
     /// Everything is being read; a snapshot comes next, and no changes before it.
@@ -129,6 +129,11 @@ pub(crate) enum WatchReport {
     Reached(u64),
     /// The connection is up again and has caught up.
     Live,
+}
+
+/// Why a follower sees nothing now.
+#[derive(Debug)]
+pub(crate) enum WatchFailure {
     /// The connection is down, for so many attempts in a row.
     Lost {
         /// Attempts that failed.
@@ -160,8 +165,10 @@ pub(crate) trait Sink: Send + Sync {
     fn is_metadata(&self) -> bool;
     /// What is read of an object of this name; none if it is of no interest.
     fn interest(&self, name: &str) -> Option<Arc<Interest>>;
-    /// Takes note.
+    /// Takes note of what is seen.
     fn report(&self, report: WatchReport) -> SinkReply;
+    /// Takes note that nothing is seen.
+    fn failed(&self, failure: WatchFailure);
 }
 
 /// How many first looks may be under way at a time: more are only answered with 429 and a second's pause.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{Ask, Shared};
-use crate::watch::{Sink, SinkReply, WatchReport, interest::Interest};
+use crate::watch::{Sink, SinkReply, WatchFailure, WatchReport, interest::Interest};
 
 /// Where news of kinds come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,16 +107,18 @@ impl Sink for KindListener {
                 self.shared.state().all = Some(Instant::now());
                 self.shared.wake.notify_one();
             }
-            WatchReport::Forbidden(error) => {
-                tracing::debug!(?self.source, %error, "definitions cannot be watched: kinds are asked for now and then");
-                self.shared.state().watching = false;
-            }
             WatchReport::Looking
             | WatchReport::Read { .. }
             | WatchReport::Passed { .. }
-            | WatchReport::Reached(_)
-            | WatchReport::Lost { .. } => {}
+            | WatchReport::Reached(_) => {}
         }
         SinkReply::Noted
+    }
+
+    fn failed(&self, failure: WatchFailure) {
+        if let WatchFailure::Forbidden(error) = failure {
+            tracing::debug!(?self.source, %error, "definitions cannot be watched: kinds are asked for now and then");
+            self.shared.state().watching = false;
+        }
     }
 }

@@ -21,7 +21,7 @@ mod scope;
 mod watch_sink;
 
 use super::{budget::Weight, promotion::Family};
-use crate::watch::{WatchItem, WatchSelect};
+use crate::watch::{WatchItem, WatchReport, WatchSelect};
 use linchpin_engine::contract::{Observed, Seen, Want, Why};
 use linchpin_words::{Reason, Timestamp, limits};
 use std::{
@@ -92,32 +92,20 @@ impl Drop for Watching {
 /// What a watch's task has to say.
 #[derive(Debug)]
 pub(super) enum WatchNote {
-    /// Everything is being read anew; no changes come before that is done.
-    Looking,
-    /// So much has been read of it.
-    Read(Weight),
-    Snapshot {
-        items: Vec<WatchItem>,
-        others: Vec<Box<str>>,
-        as_of: u64,
-    },
-    Changed(WatchItem),
-    /// What was of no interest when it was looked at.
-    Passed {
-        name: String,
-        version: u64,
-    },
-    Gone {
-        name: String,
-        version: u64,
-    },
-    Reached(u64),
-    Live,
+    /// What is seen.
+    Seen(WatchReport),
+    /// The connection is down.
     Lost,
     /// Nothing can be seen; what was seen before is forgotten.
     Blind(Why),
     /// Nothing can be seen yet; what was seen before stays.
     Dim(Why),
+}
+
+impl From<WatchReport> for WatchNote {
+    fn from(report: WatchReport) -> Self {
+        Self::Seen(report)
+    }
 }
 
 impl Watching {
@@ -338,63 +326,21 @@ impl Watching {
         })))
     }
 
-    /// Whether the interest in an object has changed since the task asked for it, so that the note says too little.
-    pub(super) fn must_be_read_again(&self, note: &WatchNote) -> bool {
-        match note {
-            WatchNote::Changed(item) => {
+    /// Whether the interest in an object has changed since the task asked for it, so that the report says too little.
+    pub(super) fn must_be_read_again(&self, report: &WatchReport) -> bool {
+        match report {
+            WatchReport::Changed(item) => {
                 self.scope.revision(&item.name).is_some_and(|now| item.revision < now)
             }
-            WatchNote::Passed { name, .. } => self.scope.revision(name).is_some(),
+            WatchReport::Passed { name, .. } => self.scope.revision(name).is_some(),
             _ => false,
         }
     }
 
     /// Takes note; the questions whose answers changed.
-    pub(super) fn apply(&mut self, note: WatchNote) -> BTreeSet<Want> {
-        match note {
-            WatchNote::Looking => {
-                self.looking = true;
-                BTreeSet::new()
-            }
-            WatchNote::Read(weight) => {
-                self.read = weight;
-                BTreeSet::new()
-            }
-            WatchNote::Snapshot { items, others, as_of } => self.replace(items, others, as_of),
-            WatchNote::Changed(item) => {
-                self.reach(item.version);
-                self.change(item)
-            }
-            WatchNote::Passed { name, version } => {
-                self.reach(version);
-                self.strays += 1;
-                let concerned = self.scope.readers(&name);
-                self.let_go(&name);
-                self.others.insert(name.into_boxed_str());
-                concerned
-            }
-            WatchNote::Gone { name, version } => {
-                self.reach(version);
-                if self.items.get(&name).is_some_and(|known| known.version > version && version > 0) {
-                    return BTreeSet::new();
-                }
-                let kept = self.let_go(&name).is_some();
-                let passed = self.others.remove(&*name);
-                let unseen = self.unseen.remove(&*name);
-                let readers = self.scope.readers(&name);
-                self.strays += u64::from(readers.is_empty());
-                if kept || passed || unseen { readers } else { BTreeSet::new() }
-            }
-            WatchNote::Reached(version) => {
-                self.reach(version);
-                BTreeSet::new()
-            }
-            WatchNote::Live => {
-                // It has caught up: what it has not seen by now is not there.
-                self.unseen.clear();
-                let was = std::mem::replace(&mut self.live, true);
-                if was { BTreeSet::new() } else { self.scope.everybody() }
-            }
+    pub(super) fn apply(&mut self, note: impl Into<WatchNote>) -> BTreeSet<Want> {
+        match note.into() {
+            WatchNote::Seen(report) => self.saw(report),
             WatchNote::Lost => {
                 self.live = false;
                 BTreeSet::new()
@@ -412,6 +358,54 @@ impl Watching {
             WatchNote::Dim(why) => {
                 self.live = false;
                 if self.synced { BTreeSet::new() } else { self.set_trouble(why) }
+            }
+        }
+    }
+
+    fn saw(&mut self, report: WatchReport) -> BTreeSet<Want> {
+        match report {
+            WatchReport::Looking => {
+                self.looking = true;
+                BTreeSet::new()
+            }
+            WatchReport::Read { objects, bytes } => {
+                self.read = Weight { objects, bytes };
+                BTreeSet::new()
+            }
+            WatchReport::Snapshot { items, others, as_of } => self.replace(items, others, as_of),
+            WatchReport::Changed(item) => {
+                self.reach(item.version);
+                self.change(item)
+            }
+            WatchReport::Passed { name, version } => {
+                self.reach(version);
+                self.strays += 1;
+                let concerned = self.scope.readers(&name);
+                self.let_go(&name);
+                self.others.insert(name.into_boxed_str());
+                concerned
+            }
+            WatchReport::Gone { name, version } => {
+                self.reach(version);
+                if self.items.get(&name).is_some_and(|known| known.version > version && version > 0) {
+                    return BTreeSet::new();
+                }
+                let kept = self.let_go(&name).is_some();
+                let passed = self.others.remove(&*name);
+                let unseen = self.unseen.remove(&*name);
+                let readers = self.scope.readers(&name);
+                self.strays += u64::from(readers.is_empty());
+                if kept || passed || unseen { readers } else { BTreeSet::new() }
+            }
+            WatchReport::Reached(version) => {
+                self.reach(version);
+                BTreeSet::new()
+            }
+            WatchReport::Live => {
+                // It has caught up: what it has not seen by now is not there.
+                self.unseen.clear();
+                let was = std::mem::replace(&mut self.live, true);
+                if was { BTreeSet::new() } else { self.scope.everybody() }
             }
         }
     }

@@ -16,7 +16,7 @@
 use super::{Inner, budget::namespace_of, objects::WatchNote, session::SessionGate, state::WatchId};
 use crate::{
     access,
-    watch::{SinkReply, WatchSelect, WatchTarget, follow},
+    watch::{SinkReply, WatchReport, WatchSelect, WatchTarget, follow},
 };
 use linchpin_engine::contract::{Right, Via, Want};
 use linchpin_words::{Few, Gvk, Reason};
@@ -99,15 +99,16 @@ enum PromotionVerdict {
 
 impl Inner {
     /// Takes note of what a watch's task reports, and notifies whom it concerns; unless the task has to read it again.
-    pub(super) fn noted(self: &Arc<Self>, id: WatchId, note: WatchNote) -> SinkReply {
+    pub(super) fn noted(self: &Arc<Self>, id: WatchId, note: impl Into<WatchNote>) -> SinkReply {
+        let note = note.into();
         let readers = {
             let mut state = self.state();
             let Some(watching) = state.watches.get_mut(&id) else { return SinkReply::Noted };
-            if watching.must_be_read_again(&note) {
+            if matches!(&note, WatchNote::Seen(report) if watching.must_be_read_again(report)) {
                 return SinkReply::Again;
             }
             let via = watching.key.family.via.clone();
-            let complete = matches!(note, WatchNote::Snapshot { .. });
+            let complete = matches!(note, WatchNote::Seen(WatchReport::Snapshot { .. }));
             let refused = matches!(&note, WatchNote::Blind(why) if why.reason == Reason::Forbidden);
             let changed = watching.apply(note);
             state.account(id);

@@ -11,8 +11,8 @@ use tokio::sync::watch as channel;
 
 use super::{NamespacedName, OwnKind, OwnObject};
 use crate::watch::{
-    Counters, Features, Head, Sink, SinkReply, WatchPauses, WatchReport, WatchSelect, WatchTarget,
-    WatchTrouble, clock::VersionClock, follow::Follower, interest::Interest,
+    Counters, Features, Head, Sink, SinkReply, WatchFailure, WatchPauses, WatchReport, WatchSelect,
+    WatchTarget, WatchTrouble, clock::VersionClock, follow::Follower, interest::Interest,
 };
 
 /// What a follower sees.
@@ -179,10 +179,6 @@ impl<T: Fn(OwnEvent) + Send + Sync> Sink for ReportSink<T> {
                 (self.report)(OwnEvent::Synced);
             }
             WatchReport::Live => (self.report)(OwnEvent::Synced),
-            WatchReport::Lost { message, .. } => (self.report)(OwnEvent::Trouble(OwnTrouble::Lost(message))),
-            WatchReport::Forbidden(error) => {
-                (self.report)(OwnEvent::Trouble(OwnTrouble::Forbidden(error.to_string())));
-            }
             WatchReport::Read { .. }
             | WatchReport::Changed(_)
             | WatchReport::Passed { .. }
@@ -190,6 +186,13 @@ impl<T: Fn(OwnEvent) + Send + Sync> Sink for ReportSink<T> {
             | WatchReport::Reached(_) => {}
         }
         SinkReply::Noted
+    }
+
+    fn failed(&self, failure: WatchFailure) {
+        (self.report)(OwnEvent::Trouble(match failure {
+            WatchFailure::Lost { message, .. } => OwnTrouble::Lost(message),
+            WatchFailure::Forbidden(error) => OwnTrouble::Forbidden(error.to_string()),
+        }));
     }
 }
 

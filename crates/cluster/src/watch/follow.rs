@@ -5,7 +5,7 @@ mod end;
 mod list;
 
 use super::{
-    Counters, Features, Sink, SinkReply, WatchItem, WatchReport, WatchSelect, WatchTarget,
+    Counters, Features, Sink, SinkReply, WatchFailure, WatchItem, WatchReport, WatchSelect, WatchTarget,
     clock::{KindClock, VersionClock},
     first_looks::FirstLookTurn,
     lines::Lines,
@@ -95,7 +95,7 @@ impl Follower {
                 News::Ordered => continue,
                 News::Rewound => {
                     Counters::add(&self.counters.rewinds, 1);
-                    sink.report(WatchReport::Lost {
+                    sink.failed(WatchFailure::Lost {
                         failures: 1,
                         message: "the store went back in time".to_owned(),
                     });
@@ -182,7 +182,7 @@ impl Follower {
         if code == Some(403) {
             state.at = None;
             let pause = state.pace.after(WatchTrouble::Forbidden);
-            sink.report(WatchReport::Forbidden(Box::new(error)));
+            sink.failed(WatchFailure::Forbidden(Box::new(error)));
             return pause;
         }
         let pause = match (&error, code) {
@@ -192,7 +192,7 @@ impl Follower {
             _ => state.pace.after(WatchTrouble::Connection),
         };
         state.lost = true;
-        sink.report(WatchReport::Lost { failures: state.pace.failures(), message: error.to_string() });
+        sink.failed(WatchFailure::Lost { failures: state.pace.failures(), message: error.to_string() });
         pause
     }
 

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{
-    hub::{Hub, HubSettings, SubscriberId, objects::WatchNote, state::HubState},
+    hub::{Hub, HubSettings, SubscriberId, state::HubState},
     transport::{Transport, TransportOptions},
-    watch::WatchItem,
+    watch::{WatchItem, WatchReport},
 };
 use linchpin_engine::contract::{Failure, Projection, Question, ReadSet, Right, Scope, Selector};
 use linchpin_words::Gvk;
@@ -87,7 +87,7 @@ impl Quiet {
             Scope::Labels { .. } => item(&format!("o{number}"), 1, revision, bytes),
         });
         let items = items.collect();
-        self.hub.inner.noted(id, WatchNote::Snapshot { items, others: Vec::new(), as_of: 5 });
+        self.hub.inner.noted(id, WatchReport::Snapshot { items, others: Vec::new(), as_of: 5 });
         true
     }
 
@@ -205,9 +205,9 @@ async fn a_list_that_is_too_long_ends_while_it_is_read() {
     let want = selected("a", "x=y");
     quiet.ask(1, std::slice::from_ref(&want));
     let id = Quiet::watch_of(&quiet.hub.inner.state(), &want).unwrap().0;
-    quiet.hub.inner.noted(id, WatchNote::Read(Weight { objects: 10, bytes: 10 }));
+    quiet.hub.inner.noted(id, WatchReport::Read { objects: 10, bytes: 10 });
     assert!(!quiet.is_over(&want));
-    quiet.hub.inner.noted(id, WatchNote::Read(Weight { objects: 11, bytes: 11 }));
+    quiet.hub.inner.noted(id, WatchReport::Read { objects: 11, bytes: 11 });
     assert!(quiet.is_over(&want) && quiet.hub.inner.state().watches.is_empty());
 }
 
@@ -317,7 +317,7 @@ proptest! {
                 Step::Gone(which) => {
                     let own = Quiet::watch_of(&quiet.hub.inner.state(), &wants[which]);
                     if let Some((id, _)) = own {
-                        quiet.hub.inner.noted(id, WatchNote::Gone { name: "o0".into(), version: 9 });
+                        quiet.hub.inner.noted(id, WatchReport::Gone { name: "o0".into(), version: 9 });
                     }
                 }
                 Step::Again => quiet.hub.inner.state().feed_one_each(&quiet.hub.inner),

@@ -44,12 +44,12 @@ fn item(watch: &Watching, name: &str, uid: &str, version: u64) -> WatchItem {
     WatchItem { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes: 1 }
 }
 
-fn snapshot(items: Vec<WatchItem>, as_of: u64) -> WatchNote {
-    WatchNote::Snapshot { items, others: Vec::new(), as_of }
+fn snapshot(items: Vec<WatchItem>, as_of: u64) -> WatchReport {
+    WatchReport::Snapshot { items, others: Vec::new(), as_of }
 }
 
-fn gone(name: &str, version: u64) -> WatchNote {
-    WatchNote::Gone { name: name.into(), version }
+fn gone(name: &str, version: u64) -> WatchReport {
+    WatchReport::Gone { name: name.into(), version }
 }
 
 /// What is seen of a name: the version of the object, or none where it is not there, and how recent that is.
@@ -88,7 +88,7 @@ fn a_lost_connection_keeps_the_view_and_wakes_when_it_is_back() {
     assert!(watch.apply(WatchNote::Lost).is_empty());
     let Some(Seen::Objects(seen)) = watch.view(needs, Some("a")) else { panic!() };
     assert!(!seen.live && seen.items.len() == 1);
-    assert_eq!(watch.apply(WatchNote::Live).len(), 1);
+    assert_eq!(watch.apply(WatchReport::Live).len(), 1);
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn old_news_changes_nothing() {
     let mut watch = watching(WatchSelect::Name("a".into()));
     watch.add("a", &want("a"));
     watch.apply(snapshot(vec![item(&watch, "a", "u", 7)], 8));
-    assert!(watch.apply(WatchNote::Changed(item(&watch, "a", "u", 7))).is_empty());
-    assert!(watch.apply(WatchNote::Changed(item(&watch, "a", "u", 6))).is_empty());
+    assert!(watch.apply(WatchReport::Changed(item(&watch, "a", "u", 7))).is_empty());
+    assert!(watch.apply(WatchReport::Changed(item(&watch, "a", "u", 6))).is_empty());
     assert!(watch.apply(gone("a", 6)).is_empty());
     assert_eq!(watch.len(), 1);
     assert_eq!(watch.apply(gone("a", 9)).len(), 1);
@@ -141,11 +141,11 @@ fn what_was_projected_for_fewer_readers_is_read_again() {
     let mut watch = watching(WatchSelect::Name("a".into()));
     watch.add("a", &want("a"));
     watch.apply(snapshot(vec![], 5));
-    let under_way = WatchNote::Changed(item(&watch, "a", "u", 6));
+    let under_way = WatchReport::Changed(item(&watch, "a", "u", 6));
     assert!(!watch.must_be_read_again(&under_way));
     let more = watch.add("a", &want_more("a", ReadSet::dotted(["data"])));
     assert!(watch.must_be_read_again(&under_way));
-    let again = WatchNote::Changed(item(&watch, "a", "u", 6));
+    let again = WatchReport::Changed(item(&watch, "a", "u", 6));
     assert!(!watch.must_be_read_again(&again));
     assert_eq!(watch.apply(again).len(), 2);
     assert_eq!(seen(&watch, more, "a"), Some((Some(6), 6)));
@@ -173,7 +173,7 @@ fn a_selection_answers_more_when_all_of_it_was_read_again() {
     watch.apply(snapshot(vec![item(&watch, "a", "u", 3), item(&watch, "b", "v", 4)], 5));
     let more = watch.add("", &want_more("x", ReadSet::dotted(["data"])));
     assert!(watch.is_behind() && watch.view(more, None).is_none());
-    watch.apply(WatchNote::Changed(item(&watch, "a", "u", 6)));
+    watch.apply(WatchReport::Changed(item(&watch, "a", "u", 6)));
     assert!(watch.view(more, None).is_none(), "b was not read again");
     let woken = watch.apply(snapshot(vec![item(&watch, "a", "u", 6), item(&watch, "b", "v", 4)], 7));
     assert!(watch.view(more, None).is_some());

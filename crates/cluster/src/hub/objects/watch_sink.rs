@@ -3,8 +3,8 @@
 use super::{Scope, WatchKey, WatchNote};
 use crate::{
     call::{CallError, Resource},
-    hub::{Inner, budget::Weight, state::WatchId},
-    watch::{Sink, SinkReply, WatchItem, WatchReport, WatchSelect, interest::Interest},
+    hub::{Inner, state::WatchId},
+    watch::{Sink, SinkReply, WatchFailure, WatchItem, WatchReport, WatchSelect, interest::Interest},
 };
 use linchpin_engine::contract::{Right, Why};
 use linchpin_words::{Reason, text};
@@ -34,19 +34,19 @@ impl Sink for WatchSink {
     }
 
     fn report(&self, report: WatchReport) -> SinkReply {
-        let note = match report {
-            WatchReport::Looking => WatchNote::Looking,
-            WatchReport::Read { objects, bytes } => WatchNote::Read(Weight { objects, bytes }),
+        self.note(match report {
             WatchReport::Snapshot { items, others, as_of } => {
                 let items = items.into_iter().map(|item| self.share(item)).collect();
-                WatchNote::Snapshot { items, others, as_of }
+                WatchReport::Snapshot { items, others, as_of }
             }
-            WatchReport::Changed(item) => WatchNote::Changed(self.share(item)),
-            WatchReport::Passed { name, version } => WatchNote::Passed { name, version },
-            WatchReport::Gone { name, version } => WatchNote::Gone { name, version },
-            WatchReport::Reached(version) => WatchNote::Reached(version),
-            WatchReport::Live => WatchNote::Live,
-            WatchReport::Lost { failures, message } => match &self.remote {
+            WatchReport::Changed(item) => WatchReport::Changed(self.share(item)),
+            report => report,
+        })
+    }
+
+    fn failed(&self, failure: WatchFailure) {
+        let note = match failure {
+            WatchFailure::Lost { failures, message } => match &self.remote {
                 Some(name) if failures >= UNREACHABLE => {
                     let message = text::line(&format!("{name} does not answer: {message}"));
                     WatchNote::Blind(Why::new(Reason::ClusterUnreachable, message))
@@ -57,9 +57,9 @@ impl Sink for WatchSink {
                     WatchNote::Lost
                 }
             },
-            WatchReport::Forbidden(error) => WatchNote::Blind(self.forbidden(&error)),
+            WatchFailure::Forbidden(error) => WatchNote::Blind(self.forbidden(&error)),
         };
-        self.note(note)
+        self.note(note);
     }
 }
 
@@ -70,7 +70,7 @@ impl WatchSink {
         WatchItem { kept: item.kept.map(|kept| inner.copies.share(kept)), ..item }
     }
 
-    fn note(&self, note: WatchNote) -> SinkReply {
+    fn note(&self, note: impl Into<WatchNote>) -> SinkReply {
         self.inner.upgrade().map_or(SinkReply::Noted, |inner| inner.noted(self.id, note))
     }
 

@@ -73,7 +73,7 @@ impl Quiet {
     }
 
     /// Lets the watch of a selection say something.
-    fn say(&self, select: WatchSelect, note: WatchNote) -> SinkReply {
+    fn say(&self, select: WatchSelect, note: impl Into<WatchNote>) -> SinkReply {
         let key = WatchKey { family: family(), select };
         let id = self.hub.inner.state().keys.get(&key).copied().expect("a watch");
         self.hub.inner.noted(id, note)
@@ -82,13 +82,13 @@ impl Quiet {
     fn all(&self, there: &[&str], others: &[&str], as_of: u64) {
         let items = there.iter().map(|name| self.item(WatchSelect::All, name, 3)).collect();
         let others = others.iter().map(|name| (*name).into()).collect();
-        self.say(WatchSelect::All, WatchNote::Snapshot { items, others, as_of });
+        self.say(WatchSelect::All, WatchReport::Snapshot { items, others, as_of });
     }
 
     fn one(&self, name: &str, version: Option<u64>, as_of: u64) {
         let select = WatchSelect::Name(name.into());
         let items = version.map(|version| self.item(select.clone(), name, version)).into_iter().collect();
-        self.say(select, WatchNote::Snapshot { items, others: Vec::new(), as_of });
+        self.say(select, WatchReport::Snapshot { items, others: Vec::new(), as_of });
     }
 
     /// An object as the task of a watch would make it now.
@@ -188,7 +188,7 @@ async fn a_name_that_joins_and_is_there_is_looked_at_by_itself_and_handed_over()
     quiet.one("other", Some(5), 14);
     assert_eq!(quiet.observed(&want("other")).map(|observed| observed.0), Ok(Some(5)));
     assert!(quiet.narrow().is_empty(), "the wide watch was at 10 and has seen it");
-    quiet.say(WatchSelect::All, WatchNote::Gone { name: "other".into(), version: 15 });
+    quiet.say(WatchSelect::All, WatchReport::Gone { name: "other".into(), version: 15 });
     assert_eq!(quiet.observed(&want("other")), Ok((None, 15)));
 }
 
@@ -200,7 +200,7 @@ async fn what_the_wide_watch_has_not_come_to_yet_stays_with_the_narrow_one() {
     assert_eq!(quiet.observed(&want("other")), Ok((Some(12), 14)));
     assert_eq!(quiet.narrow(), ["other"], "the wide watch is at 10");
     let item = quiet.item(WatchSelect::All, "other", 12);
-    quiet.say(WatchSelect::All, WatchNote::Changed(item));
+    quiet.say(WatchSelect::All, WatchReport::Changed(item));
     assert_eq!(quiet.observed(&want("other")).map(|observed| observed.0), Ok(Some(12)));
     assert!(quiet.narrow().is_empty());
 }
@@ -213,9 +213,9 @@ async fn what_a_narrow_watch_saw_gone_comes_back_for_nobody() {
     assert_eq!(quiet.observed(&want("other")), Ok((None, 14)));
     assert_eq!(quiet.narrow(), ["other"], "for the wide watch it is still there");
     let item = quiet.item(WatchSelect::All, "other", 11);
-    quiet.say(WatchSelect::All, WatchNote::Changed(item));
+    quiet.say(WatchSelect::All, WatchReport::Changed(item));
     assert_eq!(quiet.observed(&want("other")), Ok((None, 14)), "the wide watch is behind");
-    quiet.say(WatchSelect::All, WatchNote::Gone { name: "other".into(), version: 13 });
+    quiet.say(WatchSelect::All, WatchReport::Gone { name: "other".into(), version: 13 });
     assert_eq!(quiet.observed(&want("other")).map(|observed| observed.0), Ok(None));
     assert!(quiet.narrow().is_empty());
 }
@@ -257,7 +257,7 @@ async fn a_first_state_that_was_read_for_fewer_readers_is_read_again() {
     let early = quiet.item(WatchSelect::Name("a".into()), "a", 3);
     let more = want_more("a", ReadSet::dotted(["data"]));
     quiet.ask(2, [more.clone()]);
-    let snapshot = WatchNote::Snapshot { items: vec![early], others: Vec::new(), as_of: 5 };
+    let snapshot = WatchReport::Snapshot { items: vec![early], others: Vec::new(), as_of: 5 };
     quiet.say(WatchSelect::Name("a".into()), snapshot);
     assert_eq!(
         (quiet.observed(&want("a")), quiet.observed(&more)),
@@ -284,12 +284,12 @@ async fn more_of_one_object_is_read_again_if_it_is_there() {
 #[tokio::test]
 async fn what_was_passed_over_while_its_name_joined_is_read_again() {
     let quiet = Quiet::wide();
-    let passed = || WatchNote::Passed { name: "m20".into(), version: 11 };
+    let passed = || WatchReport::Passed { name: "m20".into(), version: 11 };
     quiet.ask(2, [want("m20")]);
     assert_eq!(quiet.observed(&want("m20")), Ok((None, 10)));
     assert_eq!(quiet.say(WatchSelect::All, passed()), SinkReply::Again);
     let item = quiet.item(WatchSelect::All, "m20", 11);
-    assert_eq!(quiet.say(WatchSelect::All, WatchNote::Changed(item)), SinkReply::Noted);
+    assert_eq!(quiet.say(WatchSelect::All, WatchReport::Changed(item)), SinkReply::Noted);
     assert_eq!(quiet.observed(&want("m20")), Ok((Some(11), 11)));
     assert!(quiet.narrow().is_empty());
 }
@@ -304,7 +304,7 @@ async fn a_name_that_joined_while_the_connection_was_lost_is_looked_at_and_hande
         (Err(Reason::Unsynced), vec!["m20".to_owned()])
     );
     quiet.one("m20", None, 9);
-    quiet.say(WatchSelect::All, WatchNote::Live);
+    quiet.say(WatchSelect::All, WatchReport::Live);
     assert_eq!(quiet.observed(&want("m20")), Ok((None, 10)));
     assert!(quiet.narrow().is_empty());
 }
@@ -321,7 +321,7 @@ async fn narrow_watches_that_are_further_than_a_new_wide_one_stay() {
     quiet.all(&[], &[], 7);
     assert_eq!(quiet.narrow(), ["m01"], "the list was read before m01 was written");
     assert_eq!(quiet.observed(&want("m01")), Ok((Some(8), 14)));
-    quiet.say(WatchSelect::All, WatchNote::Reached(8));
+    quiet.say(WatchSelect::All, WatchReport::Reached(8));
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(quiet.narrow().is_empty());
 }
@@ -332,13 +332,13 @@ async fn a_wide_watch_stays_until_the_narrow_ones_are_not_behind() {
     quiet.ask(1, [want("m00"), want("m01")]);
     assert_eq!(quiet.narrow(), ["m00", "m01"]);
     let item = quiet.item(WatchSelect::All, "m00", 12);
-    quiet.say(WatchSelect::All, WatchNote::Changed(item));
+    quiet.say(WatchSelect::All, WatchReport::Changed(item));
     quiet.one("m01", None, 11);
     quiet.one("m00", Some(3), 11);
     assert_eq!(quiet.observed(&want("m00")), Ok((Some(12), 12)), "what was observed is not taken back");
     assert!(quiet.is_wide());
     let item = quiet.item(WatchSelect::Name("m00".into()), "m00", 12);
-    quiet.say(WatchSelect::Name("m00".into()), WatchNote::Changed(item));
+    quiet.say(WatchSelect::Name("m00".into()), WatchReport::Changed(item));
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(!quiet.is_wide());
     assert_eq!(quiet.observed(&want("m00")).map(|observed| observed.0), Ok(Some(12)));
@@ -361,12 +361,12 @@ async fn many_changes_of_what_is_asked_for_are_no_reason_to_watch_it_narrowly() 
     let quiet = Quiet::wide();
     for version in 11..2_000 {
         let item = quiet.item(WatchSelect::All, "m01", version);
-        quiet.say(WatchSelect::All, WatchNote::Changed(item));
+        quiet.say(WatchSelect::All, WatchReport::Changed(item));
     }
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(quiet.narrow().is_empty());
     for version in 2_000..4_000 {
-        quiet.say(WatchSelect::All, WatchNote::Passed { name: "other".into(), version });
+        quiet.say(WatchSelect::All, WatchReport::Passed { name: "other".into(), version });
     }
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert_eq!(quiet.narrow(), names(0..20), "what nobody asks for is");
@@ -383,7 +383,7 @@ async fn a_namespace_without_watches_left_hears_what_a_wide_one_shows() {
     assert_eq!(quiet.observed(&more), Err(Reason::OverBudget));
     assert_eq!(quiet.observed(&want("m00")), Ok((Some(3), 10)), "the first reader notices nothing");
     let item = quiet.item(WatchSelect::All, "m00", 12);
-    quiet.say(WatchSelect::All, WatchNote::Changed(item));
+    quiet.say(WatchSelect::All, WatchReport::Changed(item));
     assert_eq!(quiet.observed(&more), Ok((Some(12), 12)));
 }
 
@@ -401,7 +401,7 @@ async fn what_a_narrow_watch_passed_over_is_looked_at_again_and_never_said_to_be
     let quiet = Quiet::new(HubSettings::default());
     quiet.ask(1, [want("a")]);
     let select = || WatchSelect::Name("a".into());
-    quiet.say(select(), WatchNote::Snapshot { items: Vec::new(), others: vec!["a".into()], as_of: 5 });
+    quiet.say(select(), WatchReport::Snapshot { items: Vec::new(), others: vec!["a".into()], as_of: 5 });
     assert_eq!(quiet.observed(&want("a")), Err(Reason::Unsynced));
     assert_eq!(quiet.watching(select(), Watching::is_looking), Some(true), "it is asked for again");
     quiet.one("a", Some(3), 6);

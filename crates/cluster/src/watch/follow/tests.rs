@@ -171,11 +171,17 @@ impl Sink for Record {
             WatchReport::Gone { name, version } => format!("{name} gone at {version}"),
             WatchReport::Reached(version) => format!("reached {version}"),
             WatchReport::Live => "live".to_owned(),
-            WatchReport::Lost { failures, .. } => format!("lost {failures}"),
-            WatchReport::Forbidden(_) => "forbidden".to_owned(),
         };
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         SinkReply::Noted
+    }
+
+    fn failed(&self, failure: WatchFailure) {
+        let text = match failure {
+            WatchFailure::Lost { failures, .. } => format!("lost {failures}"),
+            WatchFailure::Forbidden(_) => "forbidden".to_owned(),
+        };
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 }
 

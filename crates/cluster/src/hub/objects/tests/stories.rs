@@ -133,15 +133,15 @@ impl Story {
         past[last].1.then(|| u64::try_from(last).unwrap() + 1)
     }
 
-    fn note(taken: &InHand) -> WatchNote {
-        let passed = || WatchNote::Passed { name: taken.name.into(), version: taken.version };
-        project(taken).map_or_else(passed, WatchNote::Changed)
+    fn note(taken: &InHand) -> WatchReport {
+        let passed = || WatchReport::Passed { name: taken.name.into(), version: taken.version };
+        project(taken).map_or_else(passed, WatchReport::Changed)
     }
 
     fn work(&mut self) {
         self.task = match std::mem::replace(&mut self.task, Task::Idle) {
             Task::Idle => {
-                self.watch.apply(WatchNote::Looking);
+                self.watch.apply(WatchReport::Looking);
                 let at = self.now();
                 let left = NAMES.into_iter().filter(|name| self.truth(name, at).is_some()).collect();
                 Task::Listing { at, left, seen: Vec::new() }
@@ -154,7 +154,7 @@ impl Story {
                     let items = seen.iter().filter_map(project).collect();
                     let passed = seen.iter().filter(|taken| taken.interest.is_none());
                     let others = passed.map(|taken| taken.name.into()).collect();
-                    self.watch.apply(WatchNote::Snapshot { items, others, as_of: at });
+                    self.watch.apply(WatchReport::Snapshot { items, others, as_of: at });
                     Task::Following { at, in_hand: None, lost: false }
                 }
             }
@@ -172,12 +172,12 @@ impl Story {
                 let (at, in_hand, lost) = match self.history.get(usize::try_from(at).unwrap()) {
                     Some((name, true)) => (at + 1, Some(take(&self.watch, name, at + 1)), lost),
                     Some((name, false)) => {
-                        self.watch.apply(WatchNote::Gone { name: (*name).into(), version: at + 1 });
+                        self.watch.apply(WatchReport::Gone { name: (*name).into(), version: at + 1 });
                         (at + 1, None, lost)
                     }
                     None => {
                         if lost {
-                            self.watch.apply(WatchNote::Live);
+                            self.watch.apply(WatchReport::Live);
                         }
                         (at, None, false)
                     }

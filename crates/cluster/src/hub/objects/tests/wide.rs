@@ -7,12 +7,12 @@ fn wide() -> Watching {
     let mut watch = watching(WatchSelect::All);
     watch.add("kept", &want("kept"));
     let items = vec![item(&watch, "kept", "u", 3)];
-    watch.apply(WatchNote::Snapshot { items, others: vec!["other".into()], as_of: 10 });
+    watch.apply(WatchReport::Snapshot { items, others: vec!["other".into()], as_of: 10 });
     watch
 }
 
-fn passed(name: &str, version: u64) -> WatchNote {
-    WatchNote::Passed { name: name.into(), version }
+fn passed(name: &str, version: u64) -> WatchReport {
+    WatchReport::Passed { name: name.into(), version }
 }
 
 fn narrow(name: &str, version: Option<u64>, as_of: u64) -> Watching {
@@ -30,7 +30,10 @@ fn a_name_that_joins_and_is_not_there_is_known_at_once() {
     assert_eq!(seen(&watch, needs, "new"), Some((None, 10)), "as of the position of the watch");
     assert!(watch.latecomers().is_empty());
     assert_eq!(*watch.control.borrow(), 0, "without a request");
-    assert_eq!(watch.apply(WatchNote::Changed(item(&watch, "new", "w", 11))), BTreeSet::from([want("new")]));
+    assert_eq!(
+        watch.apply(WatchReport::Changed(item(&watch, "new", "w", 11))),
+        BTreeSet::from([want("new")])
+    );
     assert_eq!(seen(&watch, needs, "new"), Some((Some(11), 11)));
 }
 
@@ -41,7 +44,7 @@ fn a_name_that_joins_and_is_there_is_not_known_before_it_was_looked_at() {
     assert_eq!(seen(&watch, needs, "other"), None);
     assert_eq!(watch.latecomers(), ["other".into()]);
     assert_eq!(
-        watch.apply(WatchNote::Changed(item(&watch, "other", "w", 11))).len(),
+        watch.apply(WatchReport::Changed(item(&watch, "other", "w", 11))).len(),
         1,
         "its next event will do"
     );
@@ -83,7 +86,7 @@ fn an_event_that_was_passed_over_while_its_name_joined_is_read_again() {
     let needs = watch.add("new", &want("new"));
     assert_eq!(seen(&watch, needs, "new"), Some((None, 10)));
     assert!(watch.must_be_read_again(&under_way));
-    let again = WatchNote::Changed(item(&watch, "new", "w", 11));
+    let again = WatchReport::Changed(item(&watch, "new", "w", 11));
     assert!(!watch.must_be_read_again(&again));
     watch.apply(again);
     assert_eq!(seen(&watch, needs, "new"), Some((Some(11), 11)));
@@ -101,7 +104,7 @@ fn what_was_passed_over_is_not_called_absent_even_if_it_is_not_read_again() {
 fn an_event_under_way_for_a_name_that_left_and_joined_again_is_read_again() {
     let mut watch = wide();
     let first = watch.add("new", &want("new"));
-    let under_way = WatchNote::Changed(item(&watch, "new", "w", 11));
+    let under_way = WatchReport::Changed(item(&watch, "new", "w", 11));
     watch.remove("new", &want("new"));
     let more = want_more("new", ReadSet::dotted(["data"]));
     let second = watch.add("new", &more);
@@ -113,7 +116,7 @@ fn an_event_under_way_for_a_name_that_left_and_joined_again_is_read_again() {
 fn an_event_under_way_for_a_name_that_left_is_remembered_as_a_name() {
     let mut watch = wide();
     watch.add("new", &want("new"));
-    let under_way = WatchNote::Changed(item(&watch, "new", "w", 11));
+    let under_way = WatchReport::Changed(item(&watch, "new", "w", 11));
     watch.remove("new", &want("new"));
     assert!(!watch.must_be_read_again(&under_way));
     assert!(watch.apply(under_way).is_empty());
@@ -138,13 +141,13 @@ fn a_name_that_leaves_is_not_forgotten() {
 fn names_that_join_while_the_first_state_is_read_are_known_as_it_tells() {
     let mut watch = watching(WatchSelect::All);
     let before = watch.add("before", &want("before"));
-    watch.apply(WatchNote::Looking);
+    watch.apply(WatchReport::Looking);
     // The task has passed `late`; both names join; then the task comes by `read`.
     let late = watch.add("late", &want("late"));
     let read = watch.add("read", &want("read"));
     let absent = watch.add("absent", &want("absent"));
     let items = vec![item(&watch, "before", "u", 3), item(&watch, "read", "v", 4)];
-    let woken = watch.apply(WatchNote::Snapshot { items, others: vec!["late".into()], as_of: 10 });
+    let woken = watch.apply(WatchReport::Snapshot { items, others: vec!["late".into()], as_of: 10 });
     assert_eq!(woken.len(), 4);
     assert_eq!(seen(&watch, before, "before"), Some((Some(3), 10)));
     assert_eq!(seen(&watch, read, "read"), Some((Some(4), 10)));
@@ -169,10 +172,10 @@ fn a_name_that_left_while_the_first_state_was_read_is_remembered() {
 #[test]
 fn more_that_is_read_while_a_first_state_is_read_is_known_to_be_missing() {
     let mut watch = wide();
-    watch.apply(WatchNote::Looking);
+    watch.apply(WatchReport::Looking);
     let items = vec![item(&watch, "kept", "u", 3)];
     let more = watch.add("kept", &want_more("kept", ReadSet::dotted(["data"])));
-    watch.apply(WatchNote::Snapshot { items, others: vec!["other".into()], as_of: 12 });
+    watch.apply(WatchReport::Snapshot { items, others: vec!["other".into()], as_of: 12 });
     assert_eq!(seen(&watch, more, "kept"), None);
     assert_eq!(watch.latecomers(), ["kept".into()]);
 }
@@ -180,12 +183,12 @@ fn more_that_is_read_while_a_first_state_is_read_is_known_to_be_missing() {
 #[test]
 fn while_everything_is_read_anew_a_name_that_joins_waits_for_it() {
     let mut watch = wide();
-    watch.apply(WatchNote::Looking);
+    watch.apply(WatchReport::Looking);
     let needs = watch.add("new", &want("new"));
     assert_eq!(seen(&watch, needs, "new"), None);
     assert!(watch.is_looking());
     let kept = vec![item(&watch, "kept", "u", 3)];
-    let woken = watch.apply(WatchNote::Snapshot { items: kept, others: vec!["other".into()], as_of: 12 });
+    let woken = watch.apply(WatchReport::Snapshot { items: kept, others: vec!["other".into()], as_of: 12 });
     assert_eq!(woken, BTreeSet::from([want("new")]), "kept is as it was");
     assert_eq!(seen(&watch, needs, "new"), Some((None, 12)));
 }
@@ -212,9 +215,9 @@ fn while_the_connection_is_lost_a_name_that_joins_is_not_known() {
     let missed = watch.add("missed", &want("missed"));
     assert_eq!((seen(&watch, new, "new"), seen(&watch, missed, "missed")), (None, None));
     // What was missed comes first; then the watch has caught up.
-    watch.apply(WatchNote::Changed(item(&watch, "missed", "w", 11)));
+    watch.apply(WatchReport::Changed(item(&watch, "missed", "w", 11)));
     assert_eq!(seen(&watch, new, "new"), None);
-    assert_eq!(watch.apply(WatchNote::Live).len(), 3);
+    assert_eq!(watch.apply(WatchReport::Live).len(), 3);
     assert_eq!(seen(&watch, new, "new"), Some((None, 11)));
     assert_eq!(seen(&watch, missed, "missed"), Some((Some(11), 11)));
 }
@@ -224,7 +227,7 @@ fn what_is_seen_going_while_the_connection_is_made_up_for_is_not_there() {
     let mut watch = wide();
     watch.apply(WatchNote::Lost);
     let needs = watch.add("new", &want("new"));
-    watch.apply(WatchNote::Changed(item(&watch, "new", "w", 11)));
+    watch.apply(WatchReport::Changed(item(&watch, "new", "w", 11)));
     watch.apply(gone("new", 12));
     assert_eq!(seen(&watch, needs, "new"), Some((None, 12)));
     watch.remove("new", &want("new"));
@@ -249,7 +252,7 @@ fn after_a_refusal_no_absence_is_left() {
     watch.apply(WatchNote::Blind(Why::new(Reason::Forbidden, "no")));
     let newer = watch.add("newer", &want("newer"));
     assert_eq!((seen(&watch, new, "new"), seen(&watch, newer, "newer")), (None, None));
-    watch.apply(WatchNote::Looking);
+    watch.apply(WatchReport::Looking);
     watch.apply(snapshot(vec![], 20));
     assert_eq!(seen(&watch, newer, "newer"), Some((None, 20)));
 }
@@ -258,11 +261,11 @@ fn after_a_refusal_no_absence_is_left() {
 fn a_store_that_went_back_is_believed() {
     let mut watch = wide();
     let new = watch.add("new", &want("new"));
-    watch.apply(WatchNote::Changed(item(&watch, "new", "w", 30)));
+    watch.apply(WatchReport::Changed(item(&watch, "new", "w", 30)));
     watch.apply(WatchNote::Lost);
-    watch.apply(WatchNote::Looking);
+    watch.apply(WatchReport::Looking);
     let kept = vec![item(&watch, "kept", "u", 3)];
-    watch.apply(WatchNote::Snapshot { items: kept, others: vec!["old".into()], as_of: 8 });
+    watch.apply(WatchReport::Snapshot { items: kept, others: vec!["old".into()], as_of: 8 });
     assert_eq!(seen(&watch, new, "new"), Some((None, 8)));
     let old = watch.add("old", &want("old"));
     assert_eq!(seen(&watch, old, "old"), None);
@@ -273,7 +276,7 @@ fn what_a_narrow_watch_saw_is_taken_over_once_the_wide_one_is_as_far() {
     let mut watch = wide();
     let needs = watch.add("other", &want("other"));
     assert!(!watch.adopt("other", &narrow("other", Some(12), 14)), "12 has not come here yet");
-    watch.apply(WatchNote::Reached(12));
+    watch.apply(WatchReport::Reached(12));
     assert!(watch.adopt("other", &narrow("other", Some(12), 14)));
     assert_eq!(seen(&watch, needs, "other"), Some((Some(12), 12)));
     assert!(watch.apply(gone("other", 11)).is_empty(), "an incarnation before that");
@@ -337,6 +340,6 @@ fn more_of_what_is_not_there_asks_for_nothing() {
     let more = watch.add("kept", &want_more("kept", ReadSet::held_by("us")));
     assert_eq!(watch.latecomers(), ["kept".into()], "only what is there has to be read again");
     assert_eq!(*watch.control.borrow(), 0);
-    watch.apply(WatchNote::Changed(item(&watch, "kept", "u", 11)));
+    watch.apply(WatchReport::Changed(item(&watch, "kept", "u", 11)));
     assert_eq!(seen(&watch, more, "kept"), Some((Some(11), 11)));
 }
