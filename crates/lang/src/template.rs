@@ -49,7 +49,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
-pub use body::{RenderedValue, ValueError, ValueTemplate, render_value};
+pub use body::{RenderedValue, ValueTemplate};
 pub use documents::{DocumentError, parse_documents};
 pub use error::{Cause, ParseError, RenderError};
 pub use path::DataPath;

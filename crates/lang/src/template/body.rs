@@ -86,29 +86,6 @@ impl ValueTemplate {
     }
 }
 
-/// Parses and renders every string of a value at once.
-///
-/// A value that is rendered more than once is better kept as a [`ValueTemplate`].
-pub fn render_value(
-    field: &str,
-    value: &Json,
-    data: &Json,
-    clock: &RenderClock,
-) -> Result<RenderedValue, ValueError> {
-    Ok(ValueTemplate::parse(field, value)?.render(data, clock)?)
-}
-
-/// A value that could not be parsed or rendered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ValueError {
-    /// A string in it is not a template.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// A template in it could not be rendered.
-    #[error(transparent)]
-    Render(#[from] RenderError),
-}
-
 fn piece(field: &str, value: &Json, text_only: bool, depth: usize) -> Result<Piece, ParseError> {
     if depth > limits::VALUE_DEPTH {
         return Err(ParseError::new(

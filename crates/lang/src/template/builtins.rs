@@ -11,11 +11,9 @@ use super::functions::{Function, FunctionAction, Parameter, failure};
 use super::printf;
 use super::quote;
 use super::store::Store;
-use super::value::{TemplateText, Value};
+use super::value::{Evaluated, TemplateText, Value};
 
 use Parameter::{Any, Text as TextParameter};
-
-type Answer<'d> = Result<Value<'d>, Cause>;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::special("and", &[Any], Some(Any), FunctionAction::And),
@@ -64,7 +62,7 @@ fn at_most<'d>(store: &Store<'d>, function: &'static str, arguments: &[Value<'d>
         || compare::equal(store, function, &arguments[0], &arguments[1..])?)
 }
 
-fn len<'d>(store: &mut Store<'d>, arguments: &[Value<'d>]) -> Answer<'d> {
+fn len<'d>(store: &mut Store<'d>, arguments: &[Value<'d>]) -> Evaluated<'d> {
     match store.length(&arguments[0]) {
         Some(length) => Ok(Value::count(length)),
         None => failure("len", format!("a value of type {} has no length", store.type_name(&arguments[0]))),
@@ -91,7 +89,7 @@ fn position<'d>(
     }
 }
 
-fn index<'d>(store: &mut Store<'d>, arguments: &[Value<'d>]) -> Answer<'d> {
+fn index<'d>(store: &mut Store<'d>, arguments: &[Value<'d>]) -> Evaluated<'d> {
     let mut item = arguments[0].clone();
     if let Value::Nil(path) = &item {
         return match store.missing(*path) {
@@ -149,7 +147,7 @@ fn key_text<'d>(store: &Store<'d>, key: &Value<'d>) -> Result<TemplateText<'d>, 
     }
 }
 
-fn slice<'d>(store: &mut Store<'d>, arguments: &[Value<'d>]) -> Answer<'d> {
+fn slice<'d>(store: &mut Store<'d>, arguments: &[Value<'d>]) -> Evaluated<'d> {
     let item = &arguments[0];
     let bounds = &arguments[1..];
     let is_text = matches!(item, Value::Text(_));
@@ -187,7 +185,7 @@ fn slice<'d>(store: &mut Store<'d>, arguments: &[Value<'d>]) -> Answer<'d> {
     }
 }
 
-fn escaped<'d>(store: &mut Store<'d>, arguments: &[Value<'d>], escape: fn(&str) -> String) -> Answer<'d> {
+fn escaped<'d>(store: &mut Store<'d>, arguments: &[Value<'d>], escape: fn(&str) -> String) -> Evaluated<'d> {
     let mut writer = Writer::new(store);
     let shown: Vec<Value<'d>> = arguments
         .iter()

@@ -12,9 +12,7 @@ use super::limits;
 use super::moment;
 use super::node::{Branches, NodeKind, Number, Operand, OperandKind, Pipeline, TemplateNode, Tree};
 use super::store::Store;
-use super::value::{PathId, TemplateText, Value};
-
-type Answer<'d> = Result<Value<'d>, Cause>;
+use super::value::{Evaluated, PathId, TemplateText, Value};
 
 /// How a list of nodes ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +59,7 @@ impl<'d> Evaluator<'d> {
     }
 
     /// Evaluates the one pipeline of a template that is nothing else.
-    pub(crate) fn run_pipeline(&mut self, pipeline: &'d Pipeline) -> Answer<'d> {
+    pub(crate) fn run_pipeline(&mut self, pipeline: &'d Pipeline) -> Evaluated<'d> {
         let dot = self.variables[0].1.clone();
         self.pipeline(&dot, pipeline)
     }
@@ -285,14 +283,14 @@ impl<'d> Evaluator<'d> {
         }
     }
 
-    fn variable(&self, name: &str) -> Answer<'d> {
+    fn variable(&self, name: &str) -> Evaluated<'d> {
         match self.variables[self.visible..].iter().rev().find(|(known, _)| *known == name) {
             Some((_, value)) => Ok(value.clone()),
             None => Err(Cause::Type(format!("the variable {name} is not declared"))),
         }
     }
 
-    fn pipeline(&mut self, dot: &Value<'d>, pipeline: &'d Pipeline) -> Answer<'d> {
+    fn pipeline(&mut self, dot: &Value<'d>, pipeline: &'d Pipeline) -> Evaluated<'d> {
         self.at = pipeline.offset;
         let mut value = None;
         for command in &pipeline.commands {
@@ -309,7 +307,7 @@ impl<'d> Evaluator<'d> {
         Ok(value)
     }
 
-    fn command(&mut self, dot: &Value<'d>, words: &'d [Operand], last: Option<Value<'d>>) -> Answer<'d> {
+    fn command(&mut self, dot: &Value<'d>, words: &'d [Operand], last: Option<Value<'d>>) -> Evaluated<'d> {
         self.store.step(1)?;
         let first = &words[0];
         self.at = first.offset;
@@ -326,7 +324,7 @@ impl<'d> Evaluator<'d> {
     }
 
     /// The value of one word that means a value.
-    fn operand(&mut self, dot: &Value<'d>, operand: &'d Operand) -> Answer<'d> {
+    fn operand(&mut self, dot: &Value<'d>, operand: &'d Operand) -> Evaluated<'d> {
         self.at = operand.offset;
         match &operand.kind {
             OperandKind::Bool(value) => Ok(Value::Bool(*value)),
@@ -352,14 +350,14 @@ impl<'d> Evaluator<'d> {
         }
     }
 
-    fn fields(&mut self, mut value: Value<'d>, names: &'d [Box<str>]) -> Answer<'d> {
+    fn fields(&mut self, mut value: Value<'d>, names: &'d [Box<str>]) -> Evaluated<'d> {
         for name in names {
             value = self.field(&value, name)?;
         }
         Ok(value)
     }
 
-    fn field(&self, receiver: &Value<'d>, name: &'d str) -> Answer<'d> {
+    fn field(&self, receiver: &Value<'d>, name: &'d str) -> Evaluated<'d> {
         match receiver {
             Value::Data(Json::Object(entries), path) => {
                 if let Some((key, item)) = entries.get_key_value(name) {
@@ -398,7 +396,7 @@ impl<'d> Evaluator<'d> {
     }
 }
 
-fn constant<'d>(number: Number) -> Answer<'d> {
+fn constant<'d>(number: Number) -> Evaluated<'d> {
     match number.integer {
         _ if number.looks_like_float => Ok(Value::Float(number.float)),
         Some(integer) => Ok(Value::Int(integer)),

@@ -12,6 +12,8 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
+use super::error::Cause;
+
 /// A text written in the template, found in the data, or made by a function.
 ///
 /// Only a literal may be shown in an error: the others may be secret.
@@ -75,6 +77,9 @@ pub(crate) struct ListId(pub(crate) usize);
 /// The number of a dict in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DictId(pub(crate) usize);
+
+/// What evaluating gives.
+pub(crate) type Evaluated<'d> = Result<Value<'d>, Cause>;
 
 /// One value.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Calls: arguments evaluated and checked as Go does it, then the function itself.
 
-use super::{Answer, Evaluator};
+use super::{Evaluated, Evaluator};
 use crate::template::error::Cause;
 use crate::template::functions::{Function, FunctionAction, Parameter, failure};
 use crate::template::moment;
@@ -14,7 +14,7 @@ impl<'d> Evaluator<'d> {
         dot: &Value<'d>,
         words: &'d [Operand],
         last: Option<Value<'d>>,
-    ) -> Answer<'d> {
+    ) -> Evaluated<'d> {
         let refused = || Cause::Type("only a function takes arguments, this is a value".to_owned());
         let (receiver, fields) = match &words[0].kind {
             OperandKind::Field(fields) => (dot.clone(), fields),
@@ -45,7 +45,7 @@ impl<'d> Evaluator<'d> {
         function: &'static Function,
         words: &'d [Operand],
         last: Option<Value<'d>>,
-    ) -> Answer<'d> {
+    ) -> Evaluated<'d> {
         let place = self.at;
         let count = words.len() + usize::from(last.is_some());
         if !function.accepts(count) {
@@ -85,7 +85,7 @@ impl<'d> Evaluator<'d> {
         stops_at: bool,
         words: &'d [Operand],
         last: Option<Value<'d>>,
-    ) -> Answer<'d> {
+    ) -> Evaluated<'d> {
         let mut value = Value::NIL;
         for word in words {
             value = self.operand(dot, word)?;
@@ -102,7 +102,7 @@ impl<'d> Evaluator<'d> {
         word: &'d Operand,
         function: &'static Function,
         position: usize,
-    ) -> Answer<'d> {
+    ) -> Evaluated<'d> {
         let parameter = function.parameter(position);
         self.at = word.offset;
         match (&word.kind, parameter) {
@@ -126,7 +126,7 @@ impl<'d> Evaluator<'d> {
     }
 
     /// Checks an argument as Go does: no conversions, not even between `int` and `int64`.
-    fn checked(&self, value: Value<'d>, function: &'static Function, position: usize) -> Answer<'d> {
+    fn checked(&self, value: Value<'d>, function: &'static Function, position: usize) -> Evaluated<'d> {
         let parameter = function.parameter(position);
         let fits = match parameter {
             Parameter::Any => true,
@@ -143,7 +143,12 @@ impl<'d> Evaluator<'d> {
     }
 
     /// A null of the data where something is needed counts as missing: it may still come.
-    fn mismatch(&self, value: &Value<'d>, function: &'static Function, parameter: Parameter) -> Answer<'d> {
+    fn mismatch(
+        &self,
+        value: &Value<'d>,
+        function: &'static Function,
+        parameter: Parameter,
+    ) -> Evaluated<'d> {
         if let Value::Nil(path) = value
             && let Some(missing) = self.store.missing(*path)
         {
@@ -162,7 +167,7 @@ impl<'d> Evaluator<'d> {
 
 /// `fail` and `required`: the message is shown only as the template spells it, because a computed one may hold
 /// anything.
-fn refuse<'d>(words: &'d [Operand], mut arguments: Vec<Value<'d>>) -> Answer<'d> {
+fn refuse<'d>(words: &'d [Operand], mut arguments: Vec<Value<'d>>) -> Evaluated<'d> {
     if arguments.len() > 1 {
         let value = arguments.swap_remove(1);
         let empty = value.is_nil() || matches!(&value, Value::Text(text) if text.is_empty());

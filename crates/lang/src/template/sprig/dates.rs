@@ -6,11 +6,9 @@ use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter, failure};
 use crate::template::moment;
 use crate::template::store::Store;
-use crate::template::value::Value;
+use crate::template::value::{Evaluated, Value};
 
 use Parameter::{Any, Moment, Text};
-
-type Answer<'d> = Result<Value<'d>, Cause>;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("now", &[], |store, _| Ok(Value::Moment(store.now))),
@@ -46,7 +44,7 @@ fn shown<'d>(
     function: &'static str,
     layout: &Value<'d>,
     value: &Value<'d>,
-) -> Answer<'d> {
+) -> Evaluated<'d> {
     let moment = time(function, value)?;
     let layout = layout.as_text();
     // No part of a layout grows by more than its own length and a few letters.
@@ -54,14 +52,14 @@ fn shown<'d>(
     store.text(moment::format(moment, layout))
 }
 
-fn in_zone<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
+fn in_zone<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Evaluated<'d> {
     if !matches!(a[2].as_text(), "" | "UTC" | "Etc/UTC" | "Local") {
         return failure(function, "the only time zone is UTC");
     }
     shown(store, function, &a[0], &a[1])
 }
 
-fn modified<'d>(function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
+fn modified<'d>(function: &'static str, a: &[Value<'d>]) -> Evaluated<'d> {
     let Value::Moment(moment) = &a[1] else {
         return failure(function, "wants a time");
     };

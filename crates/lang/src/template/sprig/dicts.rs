@@ -6,11 +6,9 @@ use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter, failure};
 use crate::template::limits;
 use crate::template::store::Store;
-use crate::template::value::{Element, TemplateText, Value};
+use crate::template::value::{Element, Evaluated, TemplateText, Value};
 
 use Parameter::{Any, Dict, Text as TextParameter};
-
-type Answer<'d> = Result<Value<'d>, Cause>;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::variadic("dict", &[], Any, dict),
@@ -67,7 +65,7 @@ fn key<'d>(value: &Value<'d>) -> TemplateText<'d> {
     }
 }
 
-fn dict<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn dict<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let mut entries = BTreeMap::new();
     for pair in a.chunks(2) {
         let name = match &pair[0] {
@@ -81,7 +79,7 @@ fn dict<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
 
 const READ_ONLY: &str = "the data cannot be changed; change a copy made with deepCopy";
 
-fn set<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn set<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let Value::Dict(id) = &a[0] else {
         return failure("set", if a[0].is_nil() { "there is no dict to change" } else { READ_ONLY });
     };
@@ -90,7 +88,7 @@ fn set<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
     Ok(a[0].clone())
 }
 
-fn unset<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn unset<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     match &a[0] {
         Value::Dict(id) => {
             store.dict_of_mut(*id).entries.remove(a[1].as_text());
@@ -101,7 +99,7 @@ fn unset<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
     }
 }
 
-fn dig<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn dig<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let [keys @ .., default, dict] = a else {
         return failure("dig", "needs at least three arguments: keys, a default and a dict");
     };
@@ -124,7 +122,7 @@ fn dig<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
     Ok(value)
 }
 
-fn copy<'d>(store: &mut Store<'d>, value: &Value<'d>, depth: usize) -> Answer<'d> {
+fn copy<'d>(store: &mut Store<'d>, value: &Value<'d>, depth: usize) -> Evaluated<'d> {
     if depth > limits::VALUE_DEPTH {
         return Err(Cause::Limit { what: "levels in a value", limit: limits::VALUE_DEPTH });
     }

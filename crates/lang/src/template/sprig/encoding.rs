@@ -12,12 +12,10 @@ use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter, failure};
 use crate::template::json::{self, JsonLayout};
 use crate::template::store::Store;
-use crate::template::value::Value;
+use crate::template::value::{Evaluated, Value};
 use crate::template::yaml;
 
 use Parameter::{Any, Text};
-
-type Answer<'d> = Result<Value<'d>, Cause>;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("b64enc", &[Text], |store, a| store.text(STANDARD.encode(a[0].as_text()))),
@@ -73,7 +71,7 @@ fn read_json(store: &Store<'_>, text: &str) -> Result<Option<Json>, Cause> {
     Ok(serde_json::from_str(text).ok())
 }
 
-fn to_json<'d>(store: &mut Store<'d>, value: &Value<'d>, layout: JsonLayout) -> Answer<'d> {
+fn to_json<'d>(store: &mut Store<'d>, value: &Value<'d>, layout: JsonLayout) -> Evaluated<'d> {
     let text = json::encode(store, value, layout)?;
     store.text(text)
 }
@@ -83,7 +81,7 @@ fn from_yaml<'d>(
     function: &'static str,
     text: &str,
     is_wanted: fn(&Json) -> bool,
-) -> Answer<'d> {
+) -> Evaluated<'d> {
     // Reading YAML builds more than its text: pay for it before.
     store.charge(text.len() * 8)?;
     let value = match documents::parse_one(text) {

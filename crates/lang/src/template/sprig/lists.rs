@@ -4,11 +4,9 @@ use crate::template::compare;
 use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter, failure};
 use crate::template::store::Store;
-use crate::template::value::{Element, Value};
+use crate::template::value::{Element, Evaluated, Value};
 
 use Parameter::{Any, Int};
-
-type Answer<'d> = Result<Value<'d>, Cause>;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::variadic("list", &[], Any, |store, a| store.list(Element::Any, a.to_vec())),
@@ -104,7 +102,7 @@ fn items<'d>(store: &Store<'d>, function: &'static str, value: &Value<'d>) -> Re
     }
 }
 
-fn append<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
+fn append<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Evaluated<'d> {
     let mut all = items(store, function, &a[0])?;
     all.push(a[1].clone());
     store.list(Element::Any, all)
@@ -137,7 +135,7 @@ fn steps<'d>(store: &Store<'d>, start: i64, end: i64, step: i64) -> Result<Vec<V
     Ok(numbers)
 }
 
-fn seq<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn seq<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let toward = |start: i64, end: i64| if end < start { -1 } else { 1 };
     let numbers = match a {
         [end] => {

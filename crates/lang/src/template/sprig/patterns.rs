@@ -4,11 +4,9 @@ use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter};
 use crate::template::pattern::GoPattern;
 use crate::template::store::{PIECE, Store};
-use crate::template::value::Value;
+use crate::template::value::{Evaluated, Value};
 
 use Parameter::{Int, Text};
-
-type Answer<'d> = Result<Value<'d>, Cause>;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("regexMatch", &[Text, Text], |store, a| matches(store, "regexMatch", a)),
@@ -65,11 +63,11 @@ fn prepared<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) 
     Ok(pattern)
 }
 
-fn matches<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
+fn matches<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Evaluated<'d> {
     Ok(Value::Bool(prepared(store, function, a)?.regex.is_match(a[1].as_text())))
 }
 
-fn find<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
+fn find<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Evaluated<'d> {
     let pattern = prepared(store, function, a)?;
     let found = pattern.regex.find(a[1].as_text()).map_or("", |found| found.as_str());
     store.text(found.to_owned())
@@ -80,7 +78,7 @@ fn replaced<'d>(
     pattern: &GoPattern,
     a: &[Value<'d>],
     replace: impl Fn(&regex::Captures<'_>, &mut String),
-) -> Answer<'d> {
+) -> Evaluated<'d> {
     let (text, replacement) = (a[1].as_text(), a[2].as_text());
     let references = replacement.matches('$').count();
     let mut out = String::new();

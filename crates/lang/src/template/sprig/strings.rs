@@ -7,11 +7,9 @@ use crate::template::functions::{Function, Parameter, failure};
 use crate::template::limits;
 use crate::template::quote;
 use crate::template::store::{PIECE, Store};
-use crate::template::value::{Element, TemplateText, Value};
+use crate::template::value::{Element, Evaluated, TemplateText, Value};
 
 use Parameter::{Any, Int, Text as TextParameter};
-
-type Answer<'d> = Result<Value<'d>, Cause>;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("upper", &[TextParameter], |store, a| map_letters(store, &a[0], upper)),
@@ -84,7 +82,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn part<'d>(store: &mut Store<'d>, text: &str) -> Answer<'d> {
+fn part<'d>(store: &mut Store<'d>, text: &str) -> Evaluated<'d> {
     store.text(text.to_owned())
 }
 
@@ -108,11 +106,11 @@ fn lower(letter: char) -> char {
     }
 }
 
-fn map_letters<'d>(store: &mut Store<'d>, value: &Value<'d>, change: fn(char) -> char) -> Answer<'d> {
+fn map_letters<'d>(store: &mut Store<'d>, value: &Value<'d>, change: fn(char) -> char) -> Evaluated<'d> {
     store.text(value.as_text().chars().map(change).collect())
 }
 
-fn title<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn title<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let mut previous = ' ';
     let text = a[0].as_text().chars().map(|letter| {
         let starts = if previous.is_ascii() {
@@ -128,7 +126,7 @@ fn title<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
 }
 
 /// Every word gets a small first letter, words being separated by white space.
-fn untitle<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn untitle<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let mut previous = ' ';
     let text = a[0].as_text().chars().map(|letter| {
         let starts = previous.is_whitespace();
@@ -139,19 +137,19 @@ fn untitle<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
     store.text(text)
 }
 
-fn trim_all<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn trim_all<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let letters = a[0].as_text();
     part(store, a[1].as_text().trim_matches(|letter| letters.contains(letter)))
 }
 
-fn replace<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn replace<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let (old, new, text) = (a[0].as_text(), a[1].as_text(), a[2].as_text());
     let found = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
     store.charge(text.len() + found.saturating_mul(new.len()))?;
     Ok(Value::text(text.replace(old, new)))
 }
 
-fn repeat<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn repeat<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let text = a[1].as_text();
     let Ok(count) = usize::try_from(a[0].as_int()) else {
         return failure("repeat", "the count is negative");
@@ -166,7 +164,7 @@ fn cut<'d>(
     text: &str,
     start: usize,
     end: usize,
-) -> Answer<'d> {
+) -> Evaluated<'d> {
     if start > end || end > text.len() {
         return failure(function, "the position is out of range");
     }
@@ -176,7 +174,7 @@ fn cut<'d>(
     }
 }
 
-fn substr<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn substr<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let text = a[2].as_text();
     let (start, end) = (usize::try_from(a[0].as_int()), usize::try_from(a[1].as_int()));
     match (start, end) {
@@ -189,7 +187,7 @@ fn substr<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
     }
 }
 
-fn trunc<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
+fn trunc<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Evaluated<'d> {
     let text = a[1].as_text();
     let count = a[0].as_int();
     let bytes = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
@@ -202,7 +200,7 @@ fn trunc<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
     cut(store, "trunc", text, 0, bytes)
 }
 
-fn indent<'d>(store: &mut Store<'d>, a: &[Value<'d>], function: &'static str, before: &str) -> Answer<'d> {
+fn indent<'d>(store: &mut Store<'d>, a: &[Value<'d>], function: &'static str, before: &str) -> Evaluated<'d> {
     let text = a[1].as_text();
     let Ok(spaces) = usize::try_from(a[0].as_int()) else {
         return failure(function, "the number of spaces is negative");
@@ -213,7 +211,7 @@ fn indent<'d>(store: &mut Store<'d>, a: &[Value<'d>], function: &'static str, be
     Ok(Value::text(format!("{before}{pad}{}", text.replace('\n', &format!("\n{pad}")))))
 }
 
-fn quoted<'d>(store: &mut Store<'d>, a: &[Value<'d>], quote: fn(&str) -> String) -> Answer<'d> {
+fn quoted<'d>(store: &mut Store<'d>, a: &[Value<'d>], quote: fn(&str) -> String) -> Evaluated<'d> {
     let mut shown = Vec::new();
     for value in a.iter().filter(|value| !value.is_nil()) {
         let text = quote(&store.display(value)?);
@@ -243,7 +241,7 @@ fn pieces(store: &Store<'_>, text: &str, separator: &str, most: Option<i64>) -> 
     Ok(parts)
 }
 
-fn numbered<'d>(store: &mut Store<'d>, parts: Vec<String>) -> Answer<'d> {
+fn numbered<'d>(store: &mut Store<'d>, parts: Vec<String>) -> Evaluated<'d> {
     let mut entries = BTreeMap::new();
     for (index, part) in parts.into_iter().enumerate() {
         let value = store.text(part)?;
