@@ -33,6 +33,7 @@ use linchpin_engine::{contract::Notice, plan::SpecError, step::Report};
 use self::address::step_names;
 pub use self::{
     address::entry_name,
+    chain::{LONGEST as LONGEST_CHAIN, controller},
     compile::compile,
     container::WaiterSettings,
     cycles::{Circles, WorkloadCircle, circles},

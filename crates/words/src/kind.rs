@@ -32,6 +32,11 @@ impl Gvk {
         Self::new(group, version, kind)
     }
 
+    /// The API group of a manifest's `apiVersion`.
+    pub fn group_of(api_version: &str) -> &str {
+        api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
     /// The manifest's `apiVersion`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }

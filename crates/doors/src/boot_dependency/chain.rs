@@ -15,7 +15,7 @@ use super::{
 };
 
 /// How many controllers are followed: Pod, ReplicaSet, Deployment, and somebody above it.
-const LONGEST: usize = 4;
+pub const LONGEST: usize = 4;
 
 /// Kinds that the operator may read.
 const READABLE: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"];
@@ -71,12 +71,11 @@ impl<'w> Chains<'w> {
     }
 }
 
-/// The controller that an object's metadata names, and its incarnation.
-pub(super) fn controller(metadata: &Value) -> Option<(OwnerName, String)> {
+/// The controller that an object's metadata names, and its uid.
+pub fn controller(metadata: &Value) -> Option<(OwnerName, String)> {
     let references = metadata["ownerReferences"].as_array()?;
     let reference = references.iter().find(|reference| reference["controller"] == true)?;
     let text = |key: &str| reference[key].as_str().map(str::to_owned);
-    let version = text("apiVersion")?;
-    let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
+    let group = Gvk::group_of(reference["apiVersion"].as_str()?).to_owned();
     Some((OwnerName { group, kind: text("kind")?, name: text("name")? }, text("uid")?))
 }

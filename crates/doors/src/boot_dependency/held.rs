@@ -35,6 +35,7 @@ use self::{
 };
 use super::{
     chain::{Chains, OwnerChain, controller},
+    inject::is_our_gate,
     scope::BootSettings,
 };
 use crate::{
@@ -284,13 +285,18 @@ pub(super) fn objects<'a>(world: &'a World, want: &Want) -> Option<&'a Observed>
 
 pub(super) fn has_gate(pod: &Projection) -> bool {
     let gates = pod.content["spec"]["schedulingGates"].as_array();
-    gates.is_some_and(|gates| gates.iter().any(|gate| gate["name"] == keys::BOOT))
+    gates.is_some_and(|gates| gates.iter().any(is_our_gate))
 }
 
 /// The BootDependencies that a pod is held for.
 pub(super) fn owners(pod: &Projection) -> Vec<&str> {
-    let names = pod.content["metadata"]["annotations"][keys::BOOT].as_str().unwrap_or_default();
-    names.split(',').filter(|name| !name.is_empty()).collect()
+    marks(&pod.content).collect()
+}
+
+/// The BootDependencies that a pod or a template carries something of.
+pub(super) fn marks(object: &Value) -> impl Iterator<Item = &str> {
+    let names = object["metadata"]["annotations"][keys::BOOT].as_str().unwrap_or_default();
+    names.split(',').filter(|name| !name.is_empty())
 }
 
 /// Takes our gate and our label off this very pod; every other gate stays.

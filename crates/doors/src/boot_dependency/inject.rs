@@ -258,6 +258,7 @@ fn hold(patch: &mut Vec<PatchOperation>, pod: &Value) {
     set_text(patch, "/metadata/labels", &pod["metadata"]["labels"], &wanted);
 }
 
-fn is_our_gate(gate: &Value) -> bool {
+/// Whether a scheduling gate is ours.
+pub(super) fn is_our_gate(gate: &Value) -> bool {
     gate["name"] == keys::BOOT
 }

@@ -8,7 +8,7 @@ use linchpin_api::{
     common::{LabelSelector, SelectorOperator},
 };
 use linchpin_words::{
-    keys,
+    Gvk, keys,
     reference::{KindWord, built_in},
 };
 use serde_json::Value;
@@ -50,7 +50,7 @@ impl WorkloadName {
     pub(super) fn named(target: &WorkloadRef) -> Self {
         let WorkloadRef { api_version, kind, name } = target;
         let group = if let Some(version) = api_version {
-            Some(version.split_once('/').map_or("", |(group, _)| group).to_owned())
+            Some(Gvk::group_of(version).to_owned())
         } else {
             let word = KindWord::from_manifest(None, kind);
             built_in(&word).map(|known| known.group.to_owned())

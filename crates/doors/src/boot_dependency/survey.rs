@@ -33,7 +33,7 @@ use super::{
     WaiterSettings,
     chain::{Chains, controller},
     division::{BootSet, Division, divide},
-    held::{boots_of, has_gate, held_pods, objects, operator, owners},
+    held::{boots_of, has_gate, held_pods, marks, objects, operator, owners},
     references::{KeyReference, references},
     scope::BootSettings,
     selection::{OwnerName, WorkloadName, is_skipped, selects},
@@ -370,11 +370,6 @@ fn misses_pods(kind: &str, division: &Division) -> bool {
         "Deployment" => division.carried.is_empty() && !division.gated.is_empty(),
         _ => !division.owners.is_empty(),
     }
-}
-
-/// The BootDependencies that a template carries something of.
-fn marks(template: &Value) -> impl Iterator<Item = &str> {
-    template["metadata"]["annotations"][keys::BOOT].as_str().unwrap_or_default().split(',')
 }
 
 fn is_bypassed(object: &BootDependency) -> bool {

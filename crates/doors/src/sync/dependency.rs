@@ -22,7 +22,7 @@ use linchpin_engine::{
     readiness::Wanted,
 };
 use linchpin_lang::cel::Expression;
-use linchpin_words::ObjectRef;
+use linchpin_words::{Gvk, ObjectRef};
 use serde_json::{Value, json};
 
 pub(super) use self::{on_objects::shown, revision::short, version::version_obstacle};
@@ -260,7 +260,7 @@ pub(super) fn bound(
 pub(super) fn exports(target: &Target, namespace: &str, one: &SyncObject) -> bool {
     let object = one.object();
     let place = target.namespace.as_deref().unwrap_or(namespace);
-    let group = target.api_version.as_deref().map(|text| text.split_once('/').map_or("", |(group, _)| group));
+    let group = target.api_version.as_deref().map(Gvk::group_of);
     object.gvk.kind == target.kind
         && object.name == target.name
         && group.is_none_or(|group| group == object.gvk.group)

@@ -11,7 +11,7 @@ use std::{
 };
 
 use linchpin_cluster::own::{OperatorRequests, OwnKind};
-use linchpin_doors::boot_dependency::{OwnerName, is_skipped};
+use linchpin_doors::boot_dependency::{LONGEST_CHAIN, OwnerName, controller, is_skipped};
 use linchpin_words::{Gvk, reference::built_in_kind};
 use serde_json::Value;
 
@@ -23,8 +23,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const FRESH: Duration = Duration::from_secs(5);
 /// How many answers are kept.
 const KEPT: usize = 10_000;
-/// How many controllers are followed: Pod, ReplicaSet, Deployment, and somebody above it.
-const LONGEST: usize = 4;
 
 /// The chain of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,9 +55,10 @@ impl Owners {
             ..ReviewedOwners::default()
         };
         let mut reference = controller(&pod["metadata"]);
-        while let Some(owner) = reference.take().filter(|_| chain.owners.len() < LONGEST) {
-            chain.owners.push(owner.name.clone());
-            let Some(metadata) = self.metadata(namespace, &owner).await else { break };
+        while let Some((owner, uid)) = reference.take().filter(|_| chain.owners.len() < LONGEST_CHAIN) {
+            let metadata = self.metadata(namespace, &owner, &uid).await;
+            chain.owners.push(owner);
+            let Some(metadata) = metadata else { break };
             chain.skipped |= is_skipped(&metadata["annotations"]);
             chain.top_created = metadata["creationTimestamp"].as_str().map(str::to_owned);
             reference = controller(&metadata);
@@ -67,19 +66,19 @@ impl Owners {
         chain
     }
 
-    async fn metadata(&self, namespace: &str, owner: &Owner) -> Option<Value> {
+    async fn metadata(&self, namespace: &str, owner: &OwnerName, uid: &str) -> Option<Value> {
         // Only kinds that the operator may read.
-        let known = built_in_kind(&owner.name.group, &owner.name.kind)
+        let known = built_in_kind(&owner.group, &owner.kind)
             .filter(|known| rights::of_tenants(known.group, known.plural, "get"))?;
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, metadata)) = lock().get(&owner.uid).filter(|(asked, _)| asked.elapsed() < FRESH) {
+        if let Some((_, metadata)) = lock().get(uid).filter(|(asked, _)| asked.elapsed() < FRESH) {
             return Some(metadata.clone());
         }
         let kind = OwnKind::new(&Gvk::new(known.group, known.version, known.kind), known.plural, true);
-        let answer = self.own_requests.metadata(&kind, Some(namespace), &owner.name.name, PATIENCE).await;
+        let answer = self.own_requests.metadata(&kind, Some(namespace), &owner.name, PATIENCE).await;
         let mut object = answer.ok()??;
         let metadata = object["metadata"].take();
-        if metadata["uid"] != owner.uid.as_str() {
+        if metadata["uid"] != uid {
             return None;
         }
         let mut answers = lock();
@@ -87,24 +86,8 @@ impl Owners {
             answers.retain(|_, (asked, _)| asked.elapsed() < FRESH);
         }
         if answers.len() < KEPT {
-            answers.insert(owner.uid.clone(), (Instant::now(), metadata.clone()));
+            answers.insert(uid.to_owned(), (Instant::now(), metadata.clone()));
         }
         Some(metadata)
     }
-}
-
-/// A controller as an owner reference names it.
-struct Owner {
-    name: OwnerName,
-    uid: String,
-}
-
-/// The reference to the controller, if there is one.
-fn controller(metadata: &Value) -> Option<Owner> {
-    let references = metadata["ownerReferences"].as_array()?;
-    let reference = references.iter().find(|reference| reference["controller"] == true)?;
-    let text = |key: &str| reference[key].as_str().map(str::to_owned);
-    let version = text("apiVersion")?;
-    let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
-    Some(Owner { name: OwnerName { group, kind: text("kind")?, name: text("name")? }, uid: text("uid")? })
 }
