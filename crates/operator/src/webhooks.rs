@@ -23,6 +23,7 @@ mod webhook_reads;
 use std::sync::Arc;
 
 use linchpin_cluster::own::OperatorRequests;
+use tokio::net::TcpListener;
 
 use self::{
     boot::BootWebhooks,
@@ -56,21 +57,14 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
         return Ok(());
     };
     let settings = Arc::new(settings);
-    let cluster_domain = cluster_domain(&context.settings);
     let own_requests = OperatorRequests::new(&context.transport);
-    let counts = WebhookCounts::default();
     let memory = BootMemory::default();
-    let certificate = Certificate::default();
-    context.metrics.register(|registry| {
-        counts.register(registry);
-        certificate.register(registry);
-    });
     let webhooks = BootWebhooks::new(
         own_requests.clone(),
         memory.clone(),
         Arc::clone(&settings),
         context.settings.default_service_account.clone(),
-        cluster_domain.clone(),
+        cluster_domain(&context.settings),
         context.tallies.clone(),
         context.settings.watch_namespaces.clone(),
     );
@@ -80,19 +74,9 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
         whole: false,
         untouched: own_namespace(context).unwrap_or_default(),
     };
-    let keeper = WebhookKeeper::new(
-        own_requests.clone(),
-        charge,
-        Arc::clone(&settings),
-        settings.reached.names(&cluster_domain),
-        context.namespace.clone(),
-        context.leadership.clone(),
-        certificate.clone(),
-    );
     tokio::join!(
         memory.follow(&own_requests, &context.settings.watch_namespaces, &settings.namespaces),
-        keeper.run(),
-        server::serve(listener, certificate, boot::handlers(webhooks), counts),
+        answer(context, &settings, listener, charge, boot::handlers(webhooks)),
     );
     Ok(())
 }
@@ -110,25 +94,34 @@ pub(crate) async fn serve_consist(
     let Some(listener) = listen(settings.address, "webhooks").await? else {
         return Ok(());
     };
-    let settings = Arc::new(settings);
-    let cluster_domain = cluster_domain(&context.settings);
+    let untouched = own_namespace(context).unwrap_or_default();
+    let charge = KeptWebhooks { secret: CONSIST_SECRET, content: says, whole: true, untouched };
+    answer(context, &Arc::new(settings), listener, charge, handlers).await;
+    Ok(())
+}
+
+/// Answers reviews with these handlers, and keeps the certificate and the configurations for it.
+async fn answer(
+    context: &Context,
+    settings: &Arc<WebhookSettings>,
+    listener: TcpListener,
+    charge: KeptWebhooks,
+    handlers: Handlers,
+) {
     let counts = WebhookCounts::default();
     let certificate = Certificate::default();
     context.metrics.register(|registry| {
         counts.register(registry);
         certificate.register(registry);
     });
-    let untouched = own_namespace(context).unwrap_or_default();
-    let charge = KeptWebhooks { secret: CONSIST_SECRET, content: says, whole: true, untouched };
     let keeper = WebhookKeeper::new(
         OperatorRequests::new(&context.transport),
         charge,
-        Arc::clone(&settings),
-        settings.reached.names(&cluster_domain),
+        Arc::clone(settings),
+        settings.reached.names(&cluster_domain(&context.settings)),
         context.namespace.clone(),
         context.leadership.clone(),
         certificate.clone(),
     );
     tokio::join!(keeper.run(), server::serve(listener, certificate, handlers, counts));
-    Ok(())
 }
