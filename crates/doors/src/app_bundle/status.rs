@@ -217,7 +217,14 @@ impl Sketch<'_> {
             _ if report.reason == Some(Reason::NotATenant) => report.message.clone(),
             DEPLOYED if report.ready => match rolled_back(self.object) {
                 Some(detail) => format!("{detail}; to deploy it: {}", self.undo()),
-                None => left_to_others(components().map(|(_, component)| component)),
+                None => match self.left_to_others() {
+                    Some(left) => {
+                        format!(
+                            "deployed; {left}; to take it back, write another value to it once with kubectl patch"
+                        )
+                    }
+                    None => ALL_DEPLOYED.to_owned(),
+                },
             },
             DEPLOYED => components().find(|(_, component)| !component.ready).map_or_else(
                 || report.message.clone(),
@@ -248,6 +255,12 @@ impl Sketch<'_> {
             None => message,
         };
         (phase, message)
+    }
+
+    /// What of the first component of which others hold something.
+    fn left_to_others(&self) -> Option<&str> {
+        let mut acts = self.outline?.components().filter_map(|(_, one)| self.steps.get(&one.act));
+        acts.find_map(|act| component::left_to_others(act))
     }
 
     /// The line that deploys the spec again.
@@ -309,17 +322,6 @@ pub(super) fn rolled_back(object: &AppBundle) -> Option<String> {
 pub(super) fn says_rolled_back(status: &AppBundleStatus) -> bool {
     let ready = condition::find(&status.common.conditions, ConditionType::Ready);
     ready.is_some_and(|ready| ready.reason == Reason::RolledBack.as_str())
-}
-
-/// All is deployed; what others hold is left to them, and said.
-fn left_to_others<'c>(mut components: impl Iterator<Item = &'c ComponentStatus>) -> String {
-    let yielding = components.find(|one| one.reason == Reason::FieldsYielded.as_str());
-    match yielding.and_then(|one| one.message.split_once("; ")) {
-        Some((_, detail)) => {
-            format!("deployed; {detail}; to take it back, write another value to it once with kubectl patch")
-        }
-        None => ALL_DEPLOYED.to_owned(),
-    }
 }
 
 /// What is wrong with a component, in the document's words where its template is.

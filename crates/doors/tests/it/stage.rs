@@ -47,6 +47,8 @@ pub(crate) struct Stage<D: Door> {
     pub(crate) unsynced: Vec<String>,
     /// Whether the connection is down: what was seen is known, and nothing new is.
     pub(crate) cut_off: bool,
+    /// Fields of what is written that others hold.
+    pub(crate) held_by_others: Vec<String>,
     /// What was done, one line each.
     pub(crate) log: Vec<String>,
     /// The bodies of what was written, in the same order.
@@ -103,6 +105,7 @@ impl<D: Door> Stage<D> {
             hidden: Vec::new(),
             unsynced: Vec::new(),
             cut_off: false,
+            held_by_others: Vec::new(),
             log: Vec::new(),
             bodies: Vec::new(),
             decision: None,
@@ -451,6 +454,7 @@ impl<D: Door> Stage<D> {
             target: Some(target),
             created: !existed,
             skipped: existed && keep,
+            yielded: self.held_by_others.clone(),
             stamp: Some(stamp),
             ..Done::default()
         }

@@ -100,10 +100,9 @@ impl ComponentDrawing<'_> {
                     None => "Resource deployed successfully".to_owned(),
                 };
                 // What others hold is left to them, and said for as long as it is so.
-                let message = match (act.reason == Reason::FieldsYielded.as_str(), act.message.is_empty()) {
-                    (false, _) => message,
-                    (true, false) => format!("{message}; {}", act.message),
-                    (true, true) => format!("{message}; fields that others hold are left to them"),
+                let message = match left_to_others(act) {
+                    None => message,
+                    Some(left) => format!("{message}; {left}"),
                 };
                 (DEPLOYED, or(&act.reason, Reason::Completed), message)
             }
@@ -137,6 +136,12 @@ impl ComponentDrawing<'_> {
         };
         format!("{what}: {}", act.message)
     }
+}
+
+/// What others hold of what was applied.
+pub(super) fn left_to_others(act: &StepReport) -> Option<&str> {
+    let left = if act.message.is_empty() { "fields that others hold are left to them" } else { &act.message };
+    (act.reason == Reason::FieldsYielded.as_str()).then_some(left)
 }
 
 fn or(reason: &str, otherwise: Reason) -> String {

@@ -61,6 +61,24 @@ fn p02_progress_is_shown_live_in_the_documents_words() {
 }
 
 #[test]
+fn what_others_hold_of_a_component_is_said_in_its_entry_and_of_the_whole_bundle() {
+    let mut stage = stage(&format!("{{groups: [{{name: app, components: [{}]}}]}}", map("web", "")));
+    stage.held_by_others =
+        vec![".data.a is held by kubectl".to_owned(), ".data.b is held by helm".to_owned()];
+    stage.settle();
+    let status = stage.status();
+    let held = ".data.a is held by kubectl; .data.b is held by helm";
+    assert_eq!(
+        status.group_statuses[0].component_statuses[0].message,
+        format!("Resource deployed successfully; {held}")
+    );
+    assert_eq!(
+        status.common.message.unwrap(),
+        format!("deployed; {held}; to take it back, write another value to it once with kubectl patch")
+    );
+}
+
+#[test]
 fn p02_a_new_generation_is_not_deployed_before_it_is() {
     let mut stage = stage(&two());
     stage.settle();
