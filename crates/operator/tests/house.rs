@@ -149,6 +149,49 @@ fn what_is_taken_from_the_engine_is_found_however_it_is_written() {
     assert_eq!(taken_from_engine(text), ["contract", "{journal", "plan"]);
 }
 
+/// Whether a text has a name in it, and not only a longer one that holds it.
+fn mentions(text: &str, name: &str) -> bool {
+    let inner = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let bytes = text.as_bytes();
+    text.match_indices(name).any(|(start, _)| {
+        !inner(start.checked_sub(1).and_then(|before| bytes.get(before)))
+            && !inner(bytes.get(start + name.len()))
+    })
+}
+
+/// What the pages of limits and reasons publish, the program has: each is used by some crate besides the one that names it.
+#[test]
+fn every_limit_and_reason_that_is_published_is_used() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let found = fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path());
+    let others = found.filter(|path| !path.ends_with("words") && path.join("src").is_dir());
+    let is_test =
+        |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
+    let texts: Vec<String> = others
+        .flat_map(|path| sources(&path.join("src")))
+        .filter(|(path, _)| !is_test(path))
+        .map(|(_, text)| text)
+        .chain(sources(&crates.join("words/src")).into_iter().filter_map(|(path, text)| {
+            (!path.ends_with("limits.rs") && !path.ends_with("reason.rs")).then_some(text)
+        }))
+        .collect();
+    assert!(texts.len() > 300, "the sources are not read any more: {}", texts.len());
+    let limits = linchpin_words::limits::TABLE.iter().map(|(name, ..)| (*name).to_owned());
+    // What a newer version wrote is read as this one.
+    let reasons =
+        linchpin_words::Reason::ALL.iter().filter(|reason| **reason != linchpin_words::Reason::Unrecognised);
+    let reasons = reasons.map(|reason| format!("Reason::{}", reason.as_str()));
+    let unused: Vec<String> =
+        limits.chain(reasons).filter(|name| !texts.iter().any(|text| mentions(text, name))).collect();
+    assert!(unused.is_empty(), "published and used by nothing: {}", unused.join(", "));
+}
+
+#[test]
+fn a_name_is_found_where_it_stands_for_itself() {
+    assert!(mentions("limits::CHAIN)", "CHAIN") && mentions("CHAIN", "CHAIN"));
+    assert!(!mentions("MAX_CHAIN CHAINS", "CHAIN"));
+}
+
 #[test]
 fn a_manifest_is_read_as_cargo_reads_it() {
     let manifest = "[package]\nname = \"a\"\n[dependencies]\nlinchpin-words.workspace = true\ntokio = { version = \"1\" }\n\

@@ -119,7 +119,6 @@ limits! {
     PATCH_SOURCE: usize = 64 << 10, "A patch's text: it is a template too.";
     RENDERED_OBJECTS: usize = 500, "Objects of one rendered action: each is a write and a line in the inventory.";
     DOCUMENT: usize = 1 << 20, "One rendered object, or one patch: the API server takes no larger request.";
-    EXEC_OUTPUT: usize = 4 << 10, "What is kept of a command's output: enough to see why it failed.";
 
     // Conditions: what one judgement may use. Counted, not timed, so that the same data gives the same answer.
     CEL_LOOPS: usize = 2, "Loops inside loops in an expression: each level multiplies the work.";

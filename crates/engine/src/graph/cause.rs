@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use linchpin_words::limits;
 use serde::{Deserialize, Serialize};
 
 use super::Graph;
@@ -9,7 +10,7 @@ use super::node::{CyclePath, Node, Wait, WaitState, is_in_line};
 use super::store::{ArcFilter, NodeId};
 
 /// Links kept at each end of a chain; those between are counted.
-const CHAIN_ENDS: usize = 8;
+const CHAIN_ENDS: usize = limits::CHAIN / 2;
 /// Chains returned for one question; further ones are counted.
 const MAX_CHAINS: usize = 16;
 
