@@ -10,7 +10,8 @@ pub mod compare;
 pub mod consist;
 pub mod helm;
 pub mod manifests;
-pub mod page;
+#[cfg(test)]
+mod page;
 
 use crate::settings::{DoorName, Doors};
 

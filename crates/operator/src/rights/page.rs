@@ -1,6 +1,6 @@
 //! The table as a page for people: `docs/rights.md`.
 
-use std::fmt::Write as _;
+use std::{env, fmt::Write as _, fs, path::PathBuf};
 
 use super::{RightScope, TABLE};
 
@@ -20,7 +20,7 @@ that object's own namespace, with that account's rights: `linchpin rbac -f FILE`
 ";
 
 /// The text of the page.
-pub fn markdown() -> String {
+fn markdown() -> String {
     let mut out = HEAD.to_owned();
     let parts = [
         (
@@ -68,19 +68,14 @@ pub fn markdown() -> String {
     out
 }
 
-#[cfg(test)]
-mod tests {
-    use std::{env, fs, path::PathBuf};
-
-    #[test]
-    fn the_page_about_rights_is_made_from_the_table() {
-        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/rights.md");
-        if env::var_os("LINCHPIN_UPDATE").is_some() {
-            fs::write(&file, super::markdown()).unwrap();
-        }
-        assert!(
-            fs::read_to_string(&file).unwrap_or_default() == super::markdown(),
-            "docs/rights.md is out of date: run this test with LINCHPIN_UPDATE=1 and commit what it writes"
-        );
+#[test]
+fn the_page_about_rights_is_made_from_the_table() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/rights.md");
+    if env::var_os("LINCHPIN_UPDATE").is_some() {
+        fs::write(&file, markdown()).unwrap();
     }
+    assert!(
+        fs::read_to_string(&file).unwrap_or_default() == markdown(),
+        "docs/rights.md is out of date: run this test with LINCHPIN_UPDATE=1 and commit what it writes"
+    );
 }
