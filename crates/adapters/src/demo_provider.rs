@@ -133,13 +133,13 @@ fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<
 }
 
 /// What a path means: which list, whose, and which item of it.
-struct Place {
+struct ProviderPath {
     of_employees: bool,
     scope: String,
     id: Option<String>,
 }
 
-fn place(path: &str) -> Option<Place> {
+fn place(path: &str) -> Option<ProviderPath> {
     let (of_employees, rest) = match path.strip_prefix("/v1/")?.split_once('/')? {
         ("employers", rest) => (false, rest),
         ("employees", rest) => (true, rest),
@@ -155,7 +155,7 @@ fn place(path: &str) -> Option<Place> {
         [kind, namespace, name, id] => ([kind, namespace, name], Some(id.clone())),
         _ => return None,
     };
-    Some(Place { of_employees, scope: scope.map(String::as_str).join("/"), id })
+    Some(ProviderPath { of_employees, scope: scope.map(String::as_str).join("/"), id })
 }
 
 fn carry_out(state: &mut State, method: &Method, path: &str, body: &[u8]) -> Reply {

@@ -81,11 +81,11 @@ impl SweepMemory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Record {
     attempts: u32,
-    state: State,
+    state: OrderState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum OrderState {
     /// An order is under way.
     Flying,
     /// The last order took place; the object was at this version then.
@@ -124,13 +124,13 @@ pub fn sweep(
     let mut swept = Swept::default();
     if let Some(items) = items {
         // What is no longer asked for is forgotten, once nothing of it is under way.
-        memory.records.retain(|key, record| record.state == State::Flying || items.contains_key(key));
+        memory.records.retain(|key, record| record.state == OrderState::Flying || items.contains_key(key));
         for (key, item) in items {
             order(&mut memory, &mut swept, key, item, limit, now);
         }
     }
     for (key, record) in &memory.records {
-        if let State::Resting { failure, .. } = &record.state {
+        if let OrderState::Resting { failure, .. } = &record.state {
             swept.failed.insert(key.clone(), failure.clone());
         }
     }
@@ -149,11 +149,12 @@ fn file(memory: &mut SweepMemory, outcome: &Outcome) {
     let pace = match &outcome.result {
         Ok(done) => {
             record.attempts = 0;
-            record.state = done.stamp.as_ref().map_or(State::Gone, |stamp| State::Written(stamp.version));
+            record.state =
+                done.stamp.as_ref().map_or(OrderState::Gone, |stamp| OrderState::Written(stamp.version));
             return;
         }
         Err(Failure::Gone(_) | Failure::Terminating(_)) => {
-            record.state = State::Gone;
+            record.state = OrderState::Gone;
             return;
         }
         // It never left: there is nothing to rest from.
@@ -163,7 +164,7 @@ fn file(memory: &mut SweepMemory, outcome: &Outcome) {
         }
         Err(Failure::Throttled(after)) => {
             let until = outcome.at.plus_duration(*after);
-            record.state = State::Resting { until, failure: Failure::Throttled(*after) };
+            record.state = OrderState::Resting { until, failure: Failure::Throttled(*after) };
             return;
         }
         Err(Failure::Transient(_) | Failure::Unknowable(_) | Failure::StalePrecondition(_)) => {
@@ -173,7 +174,8 @@ fn file(memory: &mut SweepMemory, outcome: &Outcome) {
     };
     if let Err(failure) = &outcome.result {
         let delay = backoff::delay(pace, &key.uid, &key.rule, record.attempts);
-        record.state = State::Resting { until: outcome.at.plus_duration(delay), failure: failure.clone() };
+        record.state =
+            OrderState::Resting { until: outcome.at.plus_duration(delay), failure: failure.clone() };
     }
 }
 
@@ -188,7 +190,7 @@ fn order(
 ) {
     let SweepNeed::Due(due) = &item.need else {
         // What needs nothing has nothing to be tried again.
-        if memory.records.get(key).is_some_and(|record| matches!(record.state, State::Resting { .. })) {
+        if memory.records.get(key).is_some_and(|record| matches!(record.state, OrderState::Resting { .. })) {
             memory.records.remove(key);
         }
         return;
@@ -196,14 +198,14 @@ fn order(
     let attempts = match memory.records.get(key) {
         None => 0,
         Some(record) => match &record.state {
-            State::Flying | State::Gone => return,
-            State::Written(version) if item.seen < *version => return,
-            State::Written(_) => 0,
-            State::Resting { until, .. } if *until > now => {
+            OrderState::Flying | OrderState::Gone => return,
+            OrderState::Written(version) if item.seen < *version => return,
+            OrderState::Written(_) => 0,
+            OrderState::Resting { until, .. } if *until > now => {
                 swept.wake_at = Some(swept.wake_at.map_or(*until, |earlier| earlier.min(*until)));
                 return;
             }
-            State::Resting { .. } => record.attempts,
+            OrderState::Resting { .. } => record.attempts,
         },
     };
     if memory.flights.len() >= limit {
@@ -213,7 +215,7 @@ fn order(
     let ticket =
         Ticket { step: key.rule.clone(), run: memory.orders, attempt: attempts.saturating_add(1), part: 0 };
     memory.flights.insert(ticket.clone(), key.clone());
-    memory.records.insert(key.clone(), Record { attempts: ticket.attempt, state: State::Flying });
+    memory.records.insert(key.clone(), Record { attempts: ticket.attempt, state: OrderState::Flying });
     swept.effects.push(Effect {
         ticket,
         via: due.via.clone(),

@@ -189,7 +189,7 @@ fn keep_time(inner: &Arc<Inner>) {
 /// Carries a probe out on a thread of its own.
 fn start(inner: &Arc<Inner>, job: ProbeJob) {
     let ProbeJob { id, probe } = job;
-    let mut slot = Slot { inner: Arc::clone(inner), id, ended: None };
+    let mut slot = ProbeSlot { inner: Arc::clone(inner), id, ended: None };
     let work = move || {
         let begun = Instant::now();
         let deadline = begun + linchpin_probe::LONGEST;
@@ -203,13 +203,13 @@ fn start(inner: &Arc<Inner>, job: ProbeJob) {
 }
 
 /// A probe under way: its place is given back however it ends.
-struct Slot {
+struct ProbeSlot {
     inner: Arc<Inner>,
     id: ProbeId,
     ended: ProbeEnd,
 }
 
-impl Drop for Slot {
+impl Drop for ProbeSlot {
     fn drop(&mut self) {
         self.inner.ended(self.id, self.ended.take());
     }

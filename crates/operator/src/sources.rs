@@ -130,19 +130,19 @@ async fn keep_time(inner: Arc<Inner>) {
 }
 
 async fn fetch(inner: Arc<Inner>, job: FetchJob) {
-    let mut place = Place { inner, id: job.id, ended: None };
-    let outcome = place.inner.reaches.fetch(&job.source, job.timeout, job.known.as_ref()).await;
-    place.ended = Some(outcome);
+    let mut slot = FetchSlot { inner, id: job.id, ended: None };
+    let outcome = slot.inner.reaches.fetch(&job.source, job.timeout, job.known.as_ref()).await;
+    slot.ended = Some(outcome);
 }
 
 /// A fetch under way: its place is given back however it ends.
-struct Place {
+struct FetchSlot {
     inner: Arc<Inner>,
     id: SourceId,
     ended: FetchEnd,
 }
 
-impl Drop for Place {
+impl Drop for FetchSlot {
     fn drop(&mut self) {
         self.inner.ended(self.id, self.ended.take());
     }

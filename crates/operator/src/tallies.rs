@@ -26,7 +26,7 @@ use prometheus_client::{
 };
 
 /// Namespace and name of a BootDependency.
-type Place = (String, String);
+type BootDependencyName = (String, String);
 
 /// What is known. Clones share it.
 #[derive(Clone, Default)]
@@ -34,7 +34,7 @@ pub struct Tallies(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
-    objects: BTreeMap<Place, Tally>,
+    objects: BTreeMap<BootDependencyName, Tally>,
     /// Held pods by namespace.
     held: BTreeMap<String, usize>,
     /// Whether this process leads, so that what is not known yet will be.
