@@ -113,3 +113,23 @@ fn the_last_ten_revisions_are_kept() {
         results(&scenario, "shop").is_empty()
     });
 }
+
+#[test]
+fn a_hundred_bundles_make_no_list_and_no_watch_of_their_own_for_their_revisions() {
+    let scenario = scenario("history-hundred");
+    for number in 0..100 {
+        scenario.app_bundle(&format!("b{number}"), &maps(&[&[&format!("a{number}")]]));
+    }
+    let deployed = |one: &Value| one["spec"]["result"] == "Deployed";
+    crate::eventually("all are written down", crate::seconds(120), || {
+        let all = scenario.api.list("BundleRevision", &scenario.namespace);
+        all.len() == 100 && all.iter().all(deployed)
+    });
+    let mut looks = scenario.audit.events();
+    looks.retain(|event| {
+        event.is_by_operator() && event.resource == "bundlerevisions" && event.namespace == scenario.namespace
+    });
+    assert!(looks.iter().any(|event| event.verb != "watch"), "they are written there");
+    looks.retain(|event| matches!(event.verb.as_str(), "list" | "watch"));
+    assert!(looks.is_empty(), "one follower knows them all: {looks:?}");
+}

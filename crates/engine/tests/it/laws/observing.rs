@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use linchpin_engine::{
-    contract::{ReadSet, Seen, Want, Why},
+    contract::{ReadSet, Seen, Want, Why, World},
     journal::StepState,
     plan::{ActionGuard, Delivery, GuardSubject, Obstacle, Terms},
     readiness::Wanted,
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{absent, there};
 use crate::{
-    build::{Steps, apply, exec, observed, plan, plan_with, projection, require, via, world},
+    build::{Steps, apply, exec, observed, plan, plan_with, projection, require, via, want, world},
     play::{Play, steps_of},
 };
 
@@ -225,4 +225,20 @@ fn completion_is_latched_by_uid_even_after_the_object_is_gone() {
     play.answer(migrate, absent());
     play.sees("b", there("b"));
     assert_eq!(steps_of(&play.step()), ["x"]);
+}
+
+#[test]
+fn the_same_objects_seen_at_another_time_say_the_same() {
+    let one = |version| projection("a", "uid-a", version, json!({"data": {"key": "value"}}));
+    let world = |seen| World::from_iter([(want("a"), seen)]);
+    let before = world(observed(Some(one(1)), 1));
+    assert!(
+        before.says_the_same(&world(observed(Some(one(1)), 9))),
+        "something else happened in the meantime"
+    );
+    for other in [observed(Some(one(2)), 9), observed(None, 9), Seen::Unknown(Why::new(Reason::Unsynced, ""))]
+    {
+        assert!(!before.says_the_same(&world(other)));
+    }
+    assert!(!before.says_the_same(&World::new()) && !World::new().says_the_same(&before));
 }
