@@ -114,7 +114,7 @@ pub fn steps(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
     steps
 }
 
-/// What the steps of a chain lead to, told from the last of them as a status keeps it; none where that may not be shown.
+/// What the steps of a chain lead to, read from the last of them as a status keeps it; none where that may not be shown.
 pub fn root(steps: &[String]) -> Option<&str> {
     let last = steps.last()?;
     let cause = last.strip_prefix("waits for ").filter(|cause| !cause.starts_with("itself")).unwrap_or(last);
