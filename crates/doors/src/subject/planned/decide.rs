@@ -87,6 +87,18 @@ impl<D: Door> Planned<D> {
         decision
     }
 
+    /// What compiling is given.
+    fn compile_input<'a>(&'a self, memory: &'a Memory, facts: &'a World) -> CompileInput<'a> {
+        CompileInput {
+            facts,
+            kinds: &memory.journal.kinds,
+            default_service_account: &self.default_service_account,
+            cluster_domain: &self.cluster_domain,
+            exempt: &self.exempt,
+            makers: &self.makers,
+        }
+    }
+
     /// Compiles the object if it, or a fact it was compiled with, has changed. Says whether the plan is made from all that
     /// is known, or what has to be looked at first.
     fn compile(&mut self, memory: &Memory, world: &World) -> Result<bool, Asks> {
@@ -111,14 +123,7 @@ impl<D: Door> Planned<D> {
                     facts
                 }
             };
-            let input = CompileInput {
-                facts: &facts,
-                kinds: &memory.journal.kinds,
-                default_service_account: &self.default_service_account,
-                cluster_domain: &self.cluster_domain,
-                exempt: &self.exempt,
-                makers: &self.makers,
-            };
+            let input = self.compile_input(memory, &facts);
             let authority = self.body.authority(&self.default_service_account);
             let Some(object) = self.body.whole() else { return Ok(true) };
             let compiled = D::compile(object, &input).map(|mut compiled| {
@@ -219,14 +224,7 @@ impl<D: Door> Planned<D> {
                 .any(|item| matches!(item.state, ItemState::Deleting | ItemState::Gone));
         let input = HoldInput {
             claims: look.ties.claims,
-            compile: CompileInput {
-                facts: look.world,
-                kinds: &memory.journal.kinds,
-                default_service_account: &self.default_service_account,
-                cluster_domain: &self.cluster_domain,
-                exempt: &self.exempt,
-                makers: &self.makers,
-            },
+            compile: self.compile_input(&memory, look.world),
             journal: &memory.journal,
             now: look.now,
         };
