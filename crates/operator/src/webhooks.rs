@@ -96,7 +96,7 @@ pub(crate) async fn serve_consist(
     };
     let untouched = own_namespace(context).unwrap_or_default();
     let charge = KeptWebhooks { secret: CONSIST_SECRET, content: says, whole: true, untouched };
-    answer(context, &Arc::new(settings), listener, charge, handlers).await;
+    Box::pin(answer(context, &Arc::new(settings), listener, charge, handlers)).await;
     Ok(())
 }
 
