@@ -177,7 +177,7 @@ fn kustomization(name: &str, more: &Value) -> Value {
 /// The controller, which ends with what is returned.
 fn controller(arena: &Arena, namespace: &str, program: &OsString, requeue: Option<&str>) -> Result<Child> {
     let mut command = Command::new(program);
-    command.args(["--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--watch-all-namespaces=false"]);
+    command.args(["--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--watch-all-namespaces=true"]);
     command.args(requeue.map(|interval| format!("--requeue-dependency={interval}")));
     command.env("KUBECONFIG", arena.kubeconfig()).env("RUNTIME_NAMESPACE", namespace);
     command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
