@@ -4,6 +4,8 @@
 //! A named capability is a Capability object that is Ready, or what a Sync of the same namespace provides while it is
 //! Ready. Both are objects of ours, read as the operator.
 
+use std::collections::BTreeSet;
+
 use linchpin_api::{SyncDependency, sync::dependency::CapabilityRef};
 use linchpin_engine::{
     contract::{
@@ -58,8 +60,15 @@ pub(super) fn read(
                     "a kind that is served has no version to compare: name a capability",
                 ));
             }
-            let version = api.version.as_ref().map(|version| format!("/{version}")).unwrap_or_default();
-            let depends_on = format!("{} {group}{version}", api.kind).trim_end().to_owned();
+            if entry.ready_expr.is_some() {
+                return Err(at(
+                    format!("{field}.readyExpr"),
+                    "a kind that is served has nothing to ask of it: name a capability",
+                ));
+            }
+            let places = [api.group.as_deref(), api.version.as_deref()];
+            let place: Vec<&str> = places.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+            let depends_on = format!("{} {}", api.kind, place.join("/")).trim_end().to_owned();
             let want = Want::new(Question::Kind { via: around.via.clone(), word });
             let test = Test { served: true, ..Test::default() };
             let target = ObjectRef::cluster_scoped(GroupKind::new(&group, &api.kind), "");
@@ -185,7 +194,12 @@ fn named(
         draft.is_bound(bound);
     }
     let obstacle = if object.is_none() && provider.is_none() && capabilities.is_some() {
-        let there: Vec<&str> = capabilities.iter().flatten().map(|item| item.name.as_str()).take(8).collect();
+        let others = syncs.iter().flat_map(|observed| &observed.items);
+        let others = others.filter(|item| item.name != frame.owner.name);
+        let provided = others.flat_map(|item| provided_names(&item.content));
+        let known = capabilities.iter().flatten().map(|item| item.name.clone());
+        let there: BTreeSet<String> = known.chain(provided).collect();
+        let there: Vec<String> = there.into_iter().take(8).collect();
         let instead =
             if there.is_empty() { String::new() } else { format!(" (there are: {})", there.join(", ")) };
         let message = format!(
@@ -202,6 +216,12 @@ fn named(
         draft.is_held(obstacle, None);
     }
     Ok(found(draft.finish(Vec::new(), None), name, version, shown_state))
+}
+
+/// The names of the capabilities that a Sync provides.
+fn provided_names(sync: &Value) -> impl Iterator<Item = String> {
+    let list = sync.pointer("/spec/provides").and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(|one| one["capability"].as_str().map(str::to_owned))
 }
 
 fn seen(seen: Option<&Seen>) -> Option<&Observed> {

@@ -253,6 +253,39 @@ fn an_expression_on_a_capability_sees_its_name_and_its_version_whoever_provides_
 }
 
 #[test]
+fn a_missing_capability_is_told_with_what_there_is_instead_in_the_cluster_and_in_the_namespace() {
+    let mut stage = stage(&depending("{name: ci, capability: {name: ci.example}}"));
+    let mut db = other("db", &ready("r", "1.0.0"));
+    db["spec"]["provides"] = json!([{"capability": "postgres.db.example"}]);
+    let mesh = json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "Capability", "metadata": {"name": "mesh"}, "spec": {}});
+    stage.put(db).put(mesh).settle();
+    assert_eq!(
+        shown(&mut stage)["message"],
+        "needs ci.example in this cluster, which nothing provides (there are: mesh, postgres.db.example); it is never \
+         installed for you"
+    );
+}
+
+#[test]
+fn a_kind_that_must_be_served_is_called_with_its_group_and_version_as_far_as_it_has_them() {
+    for (api, told) in [
+        ("{group: tekton.dev, version: v1, kind: Pipeline}", "Pipeline tekton.dev/v1"),
+        ("{group: tekton.dev, kind: Pipeline}", "Pipeline tekton.dev"),
+        ("{version: v1, kind: Pipeline}", "Pipeline v1"),
+        ("{kind: Pipeline}", "Pipeline"),
+    ] {
+        let mut stage = stage(&depending(&format!("{{name: ci, capability: {{api: {api}}}}}")));
+        stage.settle();
+        let status = shown(&mut stage);
+        assert_eq!(status["dependencies"][0]["dependsOn"], format!("Capability {told}"));
+        assert_eq!(
+            status["message"],
+            format!("needs {told} in this cluster, which nothing provides; it is never installed for you")
+        );
+    }
+}
+
+#[test]
 fn a_capability_that_was_gone_past_is_missing_and_not_lost() {
     let entry = "{name: ci, capability: {name: ci.example}, strength: Soft, patience: 1m}";
     let mut stage = stage(&depending(entry));

@@ -260,6 +260,8 @@ fn what_schema_and_cel_cannot_tell_is_stalled_with_the_field() {
         ("{name: a, sync: {name: web, namespace: own}}", "spec.dependencies[0].sync"),
         ("{name: a, sync: {name: x}, readyExpr: 'dep.('}", "spec.dependencies[0].readyExpr"),
         ("{name: a, object: {resource: 'x y/z'}}", "spec.dependencies[0].object.resource"),
+        ("{name: a, capability: {api: {kind: Pod}}, version: '>=1'}", "spec.dependencies[0].version"),
+        ("{name: a, capability: {api: {kind: Pod}}, readyExpr: 'false'}", "spec.dependencies[0].readyExpr"),
     ] {
         let mut stage = stage(&depending(entry));
         stage.settle();
