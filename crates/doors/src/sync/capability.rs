@@ -2,7 +2,9 @@
 //! installed.
 //!
 //! A named capability is a Capability object that is Ready, or what a Sync of the same namespace provides while it is
-//! Ready. Both are objects of ours, read as the operator.
+//! Ready (`provider`). Both are objects of ours, read as the operator.
+
+mod provider;
 
 use std::collections::BTreeSet;
 
@@ -17,6 +19,7 @@ use linchpin_engine::{
 use linchpin_words::{GroupKind, KindWord, ObjectRef, Reason, limits};
 use serde_json::{Value, json};
 
+use self::provider::Provider;
 use super::{
     dependency::{DependencyContext, ResolvedEntry, bound, version_obstacle},
     kind,
@@ -150,30 +153,19 @@ fn named(
     let frame = around.frame;
     let own = (!around.explicit).then_some(frame.owner.namespace.as_str());
     let capabilities = seen(frame.kinds.ask(all("Capability", None, &["status.version"]))).map(counted);
-    let object = capabilities.iter().flatten().copied().find(|item| item.name == name);
     let reads = ["spec.provides", "status.version"];
     let syncs = own.and_then(|own| seen(frame.kinds.ask(all("Sync", Some(own), &reads))));
-    let offered = |content: &Value| {
-        let list = content.pointer("/spec/provides").and_then(Value::as_array).cloned().unwrap_or_default();
-        list.into_iter().find(|one| one["capability"] == name)
-    };
-    let provider = syncs.and_then(|observed| {
-        let mut found = observed.items.iter().filter(|item| item.name != frame.owner.name);
-        found.find_map(|item| Some((item, offered(&item.content)?)))
-    });
-    let gvk = kind(if object.is_none() && provider.is_some() { "Sync" } else { "Capability" });
-    let (namespace, called, version) = match (object, &provider) {
-        (Some(item), _) => (None, name.to_owned(), text(&item.content, "/status/version")),
-        (None, Some((item, offer))) => {
-            let version = offer["version"].as_str().map(str::to_owned);
-            (
-                item.namespace.clone(),
-                item.name.clone(),
-                version.or_else(|| text(&item.content, "/status/version")),
-            )
-        }
-        (None, None) => (None, name.to_owned(), None),
-    };
+    let others: Vec<&Projection> =
+        syncs.iter().flat_map(|observed| &observed.items).map(|item| &**item).collect();
+    let others: Vec<&Projection> = others.into_iter().filter(|item| item.name != frame.owner.name).collect();
+    let object = capabilities.iter().flatten().find(|item| item.name == name);
+    let provided = others.iter().filter_map(|item| Provider::sync(item, name));
+    let providers = object.map(|item| Provider::capability(item)).into_iter().chain(provided).collect();
+    let provider = provider::best(frame, providers, range, field)?;
+    let is_there = provider.is_some();
+    let none = || Provider { kind: "Capability", namespace: None, name: name.to_owned(), version: None };
+    let Provider { kind: provider_kind, namespace, name: called, version } = provider.unwrap_or_else(none);
+    let gvk = kind(provider_kind);
     let spec = RequirementSpec {
         state: Some(Wanted::Ready),
         ..RequirementSpec::on_object(
@@ -193,13 +185,11 @@ fn named(
     if let Some(bound) = bound(around, entry, BoundView::Given(given), field)? {
         draft.is_bound(bound);
     }
-    let obstacle = if object.is_none() && provider.is_none() && capabilities.is_some() {
-        let others = syncs.iter().flat_map(|observed| &observed.items);
-        let others = others.filter(|item| item.name != frame.owner.name);
-        let provided = others.flat_map(|item| provided_names(&item.content));
-        let known = capabilities.iter().flatten().map(|item| item.name.clone());
-        let there: BTreeSet<String> = known.chain(provided).collect();
-        let there: Vec<String> = there.into_iter().take(8).collect();
+    let obstacle = if !is_there && capabilities.is_some() {
+        let provided = others.iter().flat_map(|item| provider::offers(&item.content)).map(|(name, _)| name);
+        let known = capabilities.iter().flatten().map(|item| item.name.as_str());
+        let there: BTreeSet<&str> = known.chain(provided).collect();
+        let there: Vec<&str> = there.into_iter().take(8).collect();
         let instead =
             if there.is_empty() { String::new() } else { format!(" (there are: {})", there.join(", ")) };
         let message = format!(
@@ -210,18 +200,11 @@ fn named(
         version_obstacle(&format!("Capability {name}"), range, version.as_deref())
     };
     // It is there or not: with another version it is there, and while its provider is not ready it is not.
-    let is_there = object.is_some() || provider.is_some();
     let shown_state = is_there.then_some(if obstacle.is_some() { "Available" } else { "Absent" });
     if let Some(obstacle) = obstacle {
         draft.is_held(obstacle, None);
     }
     Ok(found(draft.finish(Vec::new(), None), name, version, shown_state))
-}
-
-/// The names of the capabilities that a Sync provides.
-fn provided_names(sync: &Value) -> impl Iterator<Item = String> {
-    let list = sync.pointer("/spec/provides").and_then(Value::as_array).into_iter().flatten();
-    list.filter_map(|one| one["capability"].as_str().map(str::to_owned))
 }
 
 fn seen(seen: Option<&Seen>) -> Option<&Observed> {

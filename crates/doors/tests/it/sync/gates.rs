@@ -1,6 +1,6 @@
 //! What holds a transition: states, strength, latches, versions, revisions, exports, capabilities, rules.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{condition, map, other, ready, shown, stage};
 use crate::things::{config_map, deployment};
@@ -225,6 +225,52 @@ fn a_capability_is_an_object_that_is_ready_or_what_a_sync_of_the_namespace_provi
     assert_eq!(condition(&shown(&mut stage), "EnvironmentReady")["status"], "True");
     stage.take(&db).settle();
     assert_eq!(condition(&shown(&mut stage), "EnvironmentReady")["reason"], "CapabilityLost");
+}
+
+#[test]
+fn whoever_of_several_is_ready_and_has_the_version_provides_a_capability() {
+    let said = |ready: &str, version: &str| {
+        json!({"observedGeneration": 1, "version": version,
+            "conditions": [{"type": "Ready", "status": ready, "reason": "x", "observedGeneration": 1}]})
+    };
+    let capability = |status: Value| {
+        json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "Capability", "metadata": {"name": "pg.example"},
+            "spec": {}, "status": status})
+    };
+    let sync = |name: &str, status: Value| {
+        let mut sync = other(name, &status);
+        sync["spec"]["provides"] = json!([{"capability": "pg.example"}]);
+        sync
+    };
+    let held = "waits for Capability pg.example: it is not ready: x";
+    let old = "Capability pg.example is at 14, needs >=15";
+    for (all, told) in [
+        (vec![capability(said("False", "15")), sync("a", said("True", "15"))], ""),
+        (vec![capability(said("True", "15")), sync("a", said("False", "15"))], ""),
+        (vec![capability(said("True", "14")), sync("a", said("True", "15"))], ""),
+        (
+            vec![
+                sync("a", said("False", "15")),
+                sync("b", said("True", "14")),
+                sync("c", said("True", "15")),
+            ],
+            "",
+        ),
+        (vec![sync("a", said("False", "15")), sync("b", said("False", "15"))], held),
+        (vec![sync("a", said("False", "15")), sync("b", said("True", "14"))], old),
+    ] {
+        let mut stage = stage(&depending("{name: pg, capability: {name: pg.example}, version: '>=15'}"));
+        for one in &all {
+            stage.put(one.clone());
+        }
+        stage.settle();
+        let status = shown(&mut stage);
+        if told.is_empty() {
+            assert_eq!(stage.done(), ["apply ConfigMap own/a"], "{all:?}: {status:#}");
+        } else {
+            assert_eq!(status["message"], told, "{all:?}: {status:#}");
+        }
+    }
 }
 
 #[test]
