@@ -16,7 +16,7 @@ use linchpin_engine::{
     readiness::{self, Wanted},
     rights,
 };
-use linchpin_lang::{cel::Expression, jsonpath};
+use linchpin_lang::{cel::Expression, compare::FieldCondition, jsonpath};
 use linchpin_words::{GroupKind, Gvk, KindWord, ObjectRef, reference::template_keys};
 use serde_json::{Value, json};
 
@@ -320,6 +320,13 @@ impl RequirementDraft {
         if let Some(question) = question {
             self.subject = RequirementSubject::Open(question);
         }
+    }
+
+    /// Adds comparisons of fields, which change nothing about the state that is looked for.
+    pub(crate) fn also_requires(&mut self, conditions: Vec<Arc<FieldCondition>>) {
+        let clauses = Clauses { cel: None, conditions };
+        self.reads.merge(&readiness_profile::reads(&clauses));
+        self.test.conditions.extend(clauses.conditions);
     }
 
     /// Adds an expression over what is found and what the door knows.

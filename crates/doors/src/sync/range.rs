@@ -22,6 +22,20 @@ enum Comparator {
     AtMost,
 }
 
+impl Comparator {
+    /// What conditions call it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "eq",
+            Self::Differs => "ne",
+            Self::Greater => "gt",
+            Self::AtLeast => "gte",
+            Self::Less => "lt",
+            Self::AtMost => "lte",
+        }
+    }
+}
+
 /// Longer signs first, so that none is mistaken for the beginning of another.
 const SIGNS: [(&str, Comparator); 7] = [
     (">=", Comparator::AtLeast),
@@ -85,6 +99,11 @@ impl Range {
     /// The range as it is written.
     pub(super) fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Its comparators, by the names that conditions have for them, and the versions that they compare with.
+    pub(super) fn comparisons(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.comparators.iter().map(|(comparator, version)| (comparator.name(), version.as_str()))
     }
 
     /// Whether a version is in it. What is no version matches by its text alone.

@@ -3,14 +3,14 @@
 use linchpin_api::{SyncDependency, sync::dependency::ObjectRef as ObjectWord};
 use linchpin_engine::{
     contract::{Question, ReadSet, Scope, Seen, StepId, Want},
-    plan::{BoundView, SpecError},
+    plan::{BoundView, ExpectedCount, SpecError},
     readiness::{self, Wanted},
 };
 use linchpin_words::{GroupKind, KindWord, ObjectRef, Reference};
 
 use super::{
     DependencyContext, ResolvedEntry, Terms, bound,
-    version::{version_obstacle, version_of, version_path},
+    version::{range_conditions, version_obstacle, version_of, version_path},
 };
 use crate::{
     cluster,
@@ -221,13 +221,28 @@ pub(super) fn on_objects(
         if let Some((gvk, scope)) = draft.selection() {
             let question = Question::Objects { via: around.via.clone(), kind: gvk, scope, reads };
             if let Some(Seen::Objects(observed)) = frame.kinds.ask(Want::new(question)) {
-                // Each of them must be in the range: the first that is not says why.
-                let obstacle = observed.items.iter().find_map(|item| {
-                    version = version_of(path.as_ref(), &item.content);
-                    version_obstacle(&item.object_ref().to_string(), Some(range), version.as_deref())
-                });
-                if let Some(obstacle) = obstacle {
-                    draft.is_held(obstacle, None);
+                let mut outside = None;
+                let mut inside = 0_u64;
+                for item in observed.items.iter().filter(|item| !item.deleting) {
+                    let found = version_of(path.as_ref(), &item.content);
+                    let what = item.object_ref().to_string();
+                    match version_obstacle(&what, Some(range), found.as_deref()) {
+                        None => {
+                            inside += 1;
+                            version = version.or(found);
+                        }
+                        Some(obstacle) => outside = outside.or(Some((obstacle, found))),
+                    }
+                }
+                // Where some of them will do, those that count must be in the range; else each of them, and the first
+                // that is not says why.
+                let some = matches!(expect, Some(ExpectedCount::AtLeast(least)) if least <= inside);
+                match outside {
+                    Some((obstacle, found)) if !some => {
+                        version = found;
+                        draft.is_held(obstacle, None);
+                    }
+                    _ => draft.also_requires(range_conditions(entry, range, field)?),
                 }
             }
         }

@@ -1,8 +1,10 @@
 //! The versions that a dependency must have, and where an object says its own.
 
+use std::sync::Arc;
+
 use linchpin_api::SyncDependency;
 use linchpin_engine::plan::{Obstacle, SpecError};
-use linchpin_lang::jsonpath::JsonPath;
+use linchpin_lang::{compare::FieldCondition, jsonpath::JsonPath};
 use linchpin_words::{Reason, keys};
 use serde_json::Value;
 
@@ -36,6 +38,21 @@ pub(super) fn version_path(entry: &SyncDependency, field: &str) -> Result<Option
     let place = format!("{field}.versionPath");
     let path = entry.version_path.as_ref().map(|path| JsonPath::compile(&place, path));
     path.transpose().map_err(|error| at(place, error.problem()))
+}
+
+/// The same as conditions on each of several objects.
+pub(super) fn range_conditions(
+    entry: &SyncDependency,
+    range: &Range,
+    field: &str,
+) -> Result<Vec<Arc<FieldCondition>>, SpecError> {
+    let label = || format!(".metadata.labels['{}']", keys::APP_VERSION.replace('.', "\\."));
+    let path = entry.version_path.clone().unwrap_or_else(label);
+    let condition = |(operator, version): (&str, &str)| {
+        FieldCondition::compile(field, &path, Some(operator), Some(&Value::from(version))).map(Arc::new)
+    };
+    let compiled: Result<_, _> = range.comparisons().map(condition).collect();
+    compiled.map_err(|error| at(format!("{field}.version"), error.to_string()))
 }
 
 /// The version that an object says it has.

@@ -286,6 +286,53 @@ fn a_kind_that_must_be_served_is_called_with_its_group_and_version_as_far_as_it_
 }
 
 #[test]
+fn of_several_objects_those_that_count_must_have_the_version_and_others_hold_nothing() {
+    let released = |name: &str, version: &str| {
+        let mut released = config_map("own", name, &json!({"version": version}));
+        released["metadata"]["labels"] = json!({"app": "pg", "app.kubernetes.io/version": version});
+        released
+    };
+    for (expect, path, all, told) in [
+        ("atLeast: 2", "", ["1.24", "v1.30", "1.9"], ""),
+        ("atLeast: 2", "", ["1.24", "1.30", "main"], ""),
+        ("atLeast: 2", ", versionPath: .data.version", ["1.24", "1.30", "1.9"], ""),
+        ("atLeast: 2", "", ["1.24", "1.9", "1.9"], "ConfigMap own/b is at 1.9, needs >=1.24 !=2"),
+        ("atLeast: 3", "", ["1.24", "1.30", "2"], "ConfigMap own/c is at 2, needs >=1.24 !=2"),
+        ("all: true", "", ["1.24", "1.30", "1.9"], "ConfigMap own/c is at 1.9, needs >=1.24 !=2"),
+    ] {
+        let mut stage = stage(&depending(&format!(
+            "{{name: pg, objects: {{kind: ConfigMap, selector: {{matchLabels: {{app: pg}}}}, expect: {{{expect}}}}}, \
+             version: '>=1.24 !=2'{path}}}"
+        )));
+        for (name, version) in ["a", "b", "c"].iter().zip(all) {
+            stage.put(released(name, version));
+        }
+        stage.settle();
+        let status = shown(&mut stage);
+        if told.is_empty() {
+            assert_eq!(stage.done(), ["apply ConfigMap own/a"], "{expect} {all:?}: {status:#}");
+        } else {
+            assert_eq!(status["message"], told, "{expect} {all:?}");
+        }
+    }
+    // "Version and state must hold of one and the same observation."
+    let mut stage = stage(&depending(
+        "{name: pg, objects: {apiVersion: apps/v1, kind: Deployment, selector: {matchLabels: {app: pg}}, \
+         expect: {atLeast: 2}}, version: '>=14'}",
+    ));
+    for (name, version, ready) in [("a", "14", 0), ("b", "15", 1), ("c", "13", 1)] {
+        let mut released = deployment("own", name, ready);
+        released["metadata"]["labels"] = json!({"app": "pg", "app.kubernetes.io/version": version});
+        stage.put(released);
+    }
+    stage.settle();
+    let status = shown(&mut stage);
+    let message = status["message"].as_str().expect("a message");
+    assert!(message.contains("1 of 3 matching objects are Ready, at least 2 wanted"), "{message}");
+    assert_eq!(status["dependencies"][0]["reason"], "CountNotMet");
+}
+
+#[test]
 fn a_capability_that_was_gone_past_is_missing_and_not_lost() {
     let entry = "{name: ci, capability: {name: ci.example}, strength: Soft, patience: 1m}";
     let mut stage = stage(&depending(entry));
