@@ -160,8 +160,8 @@ fn named(
     let others: Vec<&Projection> = others.into_iter().filter(|item| item.name != frame.owner.name).collect();
     let object = capabilities.iter().flatten().find(|item| item.name == name);
     let provided = others.iter().filter_map(|item| Provider::sync(item, name));
-    let providers = object.map(|item| Provider::capability(item)).into_iter().chain(provided).collect();
-    let provider = provider::best(frame, providers, range, field)?;
+    let candidates = object.map(|item| Provider::capability(item)).into_iter().chain(provided).collect();
+    let provider = provider::best(frame, candidates, range, field)?;
     let is_there = provider.is_some();
     let none = || Provider { kind: "Capability", namespace: None, name: name.to_owned(), version: None };
     let Provider { kind: provider_kind, namespace, name: called, version } = provider.unwrap_or_else(none);

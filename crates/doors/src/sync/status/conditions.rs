@@ -204,8 +204,9 @@ impl<'a> Conditions<'a> {
         match rows.iter().find(|row| !row.met) {
             None => self.set(KIND, true, Reason::Met, "every capability that it needs is there"),
             Some(row) => {
-                // What was gone past was never there.
-                let had = !sketch.held && !row.broken;
+                // What was gone past, or holds no transition, was never there.
+                let gates = sketch.outline.dependencies.iter().any(|one| one.name == row.name && one.gates);
+                let had = !sketch.held && !row.broken && gates;
                 let reason = if had { Reason::CapabilityLost } else { Reason::CapabilityMissing };
                 self.set(KIND, false, reason, &row.message);
             }
@@ -219,7 +220,8 @@ fn why(
     row: &SyncDependencyStatus,
     outline: Option<&DependencyOutline>,
 ) -> Reason {
-    if !sketch.held {
+    // What holds no transition was never had.
+    if !sketch.held && outline.is_none_or(|outline| outline.gates) {
         return Reason::DependencyLost;
     }
     if outline.is_some_and(|outline| outline.cyclic) {

@@ -333,6 +333,42 @@ fn of_several_objects_those_that_count_must_have_the_version_and_others_hold_not
 }
 
 #[test]
+fn what_holds_no_transition_is_not_lost_when_it_is_not_there() {
+    for (entry, ready, reason) in [
+        ("{name: d, sync: {name: db}, gates: [Delete]}", "DependenciesReady", "DependencyNotReady"),
+        (
+            "{name: d, capability: {name: ci.example}, gates: [Delete]}",
+            "DependenciesReady",
+            "CapabilityMissing",
+        ),
+        (
+            "{name: d, capability: {name: ci.example}, gates: [Delete]}",
+            "EnvironmentReady",
+            "CapabilityMissing",
+        ),
+    ] {
+        let mut stage = stage(&depending(entry));
+        stage.settle();
+        assert_eq!(stage.done(), ["apply ConfigMap own/a"], "{entry}");
+        let status = shown(&mut stage);
+        assert_eq!(status["phase"], "Synced");
+        assert_eq!(condition(&status, ready)["reason"], reason, "{entry}: {status:#}");
+    }
+}
+
+#[test]
+fn a_new_version_of_the_same_objects_is_said_and_nothing_is_written() {
+    let mut stage = stage(&format!("{{version: 1.0.0, {}", &depending("")[1..]));
+    stage.settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+    assert_eq!(shown(&mut stage)["version"], "1.0.0");
+    stage.edit(|object| object["spec"]["version"] = json!("2.0.0")).settle();
+    assert_eq!(stage.done(), [] as [&str; 0]);
+    let status = shown(&mut stage);
+    assert_eq!((&status["version"], &status["phase"]), (&json!("2.0.0"), &json!("Synced")), "{status:#}");
+}
+
+#[test]
 fn a_capability_that_was_gone_past_is_missing_and_not_lost() {
     let entry = "{name: ci, capability: {name: ci.example}, strength: Soft, patience: 1m}";
     let mut stage = stage(&depending(entry));
