@@ -298,6 +298,17 @@ impl PlanManifests {
             to: None,
             soft,
         };
+        let given = [
+            entry.sync.is_some(),
+            entry.object.is_some(),
+            entry.objects.is_some(),
+            entry.capability.is_some(),
+        ];
+        // The API server takes no such entry.
+        if given.iter().filter(|given| **given).count() != 1 {
+            "it needs exactly one of sync, object, objects and capability".clone_into(&mut link.what);
+            return link;
+        }
         if let Some(other) = &entry.on_sync() {
             let place = other.namespace.as_ref().unwrap_or(&own);
             let to = sync_ref(place, &other.name);

@@ -4,6 +4,7 @@ mod between;
 mod examples;
 mod fetched;
 mod flux;
+mod plan;
 mod random;
 mod registry;
 mod rfc;
