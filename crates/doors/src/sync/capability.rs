@@ -161,10 +161,10 @@ fn named(
     let object = capabilities.iter().flatten().find(|item| item.name == name);
     let provided = others.iter().filter_map(|item| Provider::sync(item, name));
     let candidates = object.map(|item| Provider::capability(item)).into_iter().chain(provided).collect();
-    let provider = provider::best(frame, candidates, range, field)?;
-    let is_there = provider.is_some();
+    let chosen = provider::best(frame, candidates, range, field)?;
+    let is_there = chosen.is_some();
     let none = || Provider { kind: "Capability", namespace: None, name: name.to_owned(), version: None };
-    let Provider { kind: provider_kind, namespace, name: called, version } = provider.unwrap_or_else(none);
+    let Provider { kind: provider_kind, namespace, name: called, version } = chosen.unwrap_or_else(none);
     let gvk = kind(provider_kind);
     let spec = RequirementSpec {
         state: Some(Wanted::Ready),
