@@ -34,7 +34,7 @@ macro_rules! words {
                 match self { $(Self::$word => $meaning,)* }
             }
 
-            /// What a person can do about it; nothing where nothing is to be done, or the message says it.
+            /// What a person can do about it.
             pub const fn remedy(self) -> Option<&'static str> {
                 match self { $(Self::$word => words!(@remedy $($remedy)?),)* }
             }
@@ -85,30 +85,30 @@ words! {
     /// Why something is as it is.
     Reason {
         // How far an object or a step is.
-        Progressing: "Work is going on.",
+        Progressing: "Work is going on." => "Nothing.",
         Waiting: "What must be there first is not there yet." => "Nothing, or ask why: linchpin explain.",
-        Running: "The actions are being carried out.",
-        Completed: "Everything is done.",
-        Deployed: "Everything of the bundle is deployed and ready.",
-        SourceRead: "The source was read.",
-        DeploymentComplete: "All resources of the bundle are deployed and ready.",
-        AllDependenciesReady: "Everything that pods wait for is there.",
-        DependenciesNotReady: "Something that pods wait for is not there yet.",
-        Met: "The dependency is in the state that is required.",
-        Skipped: "The step's condition is false, so it was left out.",
-        Exists: "The object was there already and was left as it is.",
+        Running: "The actions are being carried out." => "Nothing.",
+        Completed: "Everything is done." => "Nothing.",
+        Deployed: "Everything of the bundle is deployed and ready." => "Nothing.",
+        SourceRead: "The source was read." => "Nothing.",
+        DeploymentComplete: "All resources of the bundle are deployed and ready." => "Nothing.",
+        AllDependenciesReady: "Everything that pods wait for is there." => "Nothing.",
+        DependenciesNotReady: "Something that pods wait for is not there yet." => "Nothing, or ask why: linchpin explain.",
+        Met: "The dependency is in the state that is required." => "Nothing.",
+        Skipped: "The step's condition is false, so it was left out." => "Nothing, or correct the condition.",
+        Exists: "The object was there already and was left as it is." => "Nothing. To change what is there, use an action of type apply, or onExisting: Adopt.",
         CreatedBefore: "The action made the object earlier and left it as it is: create changes nothing, use apply." => "To change the object, use an action of type apply.",
-        Proceeded: "Somebody let this gate pass by hand.",
-        SoftBroken: "A soft dependency was waited for long enough, and was passed by.",
+        Proceeded: "Somebody let this gate pass by hand." => "Nothing: the gate counts again with the next generation.",
+        SoftBroken: "A soft dependency was waited for long enough, and was passed by." => "Nothing, or mend the dependency: its state is still shown.",
         Suspended: "The object is suspended: nothing starts and no clock runs." => "linchpin resume lets it go on.",
-        Deleting: "The object is being deleted and takes its own things down first.",
+        Deleting: "The object is being deleted and takes its own things down first." => "Nothing. If it stays, the message says what keeps it.",
         LeftBehind: "Something we created could not be deleted and was left where it is." => "Delete what the message names by hand, if it is not wanted.",
         TakenBack: "The object does not carry our mark, so it is not ours to delete." => "Delete it by hand, or put the annotation linchpin.dev/created-by back.",
         Drifted: "What was written is no longer as it was written, and is written again." => "Nothing: it is put right. To let others have a field, name it in ignoreFields.",
         FieldsYielded: "Others hold fields of the object that are left to them." => "To take a field back, write another value to it with kubectl patch once: what an ordinary writer holds is taken back.",
-        Recreating: "A field cannot be changed in place, so the object is deleted and made anew.",
+        Recreating: "A field cannot be changed in place, so the object is deleted and made anew." => "Nothing: it waits until the old object is gone.",
         RolledBack: "An earlier revision is deployed, and the spec is not." => "linchpin rollback ab/NAME --undo deploys the spec again.",
-        RevisionPublished: "A new revision of a package was published.",
+        RevisionPublished: "A new revision of a package was published." => "Nothing.",
 
         // What a dependency lacks.
         NotFound: "The object does not exist." => "Make it, or correct kind, name or namespace: linchpin explain says what is called almost so.",
@@ -117,7 +117,7 @@ words! {
         Terminating: "The object is being deleted, so it counts as neither there nor gone." => "Wait, or look at the finalizers that the object has.",
         NoEndpoints: "No endpoint of the Service is ready." => "Look at the pods that the Service selects.",
         PortNotFound: "The Service has no such port." => "Correct the port.",
-        StaleGeneration: "The object's controller has not yet looked at its latest change.",
+        StaleGeneration: "The object's controller has not yet looked at its latest change." => "Nothing. If it stays, look whether that controller runs.",
         ConditionNotMet: "A condition or expression on the object does not hold." => "Nothing, or correct the condition: the message says what was found.",
         CountNotMet: "Too few or too many objects match the selector." => "Correct the selector or expect, or make the objects.",
         AwaitingAbsence: "The object still exists and must be gone first." => "Delete the object, or wait until it is gone.",
@@ -138,15 +138,15 @@ words! {
         BlockedByCycle: "What is waited for waits for itself in a circle." => "Break the circle: the members say which it is.",
         NothingProvides: "Nothing provides a dependency, not even in principle." => "Make it, let a Sync apply it, or correct the reference.",
         InUse: "Others that are applied depend on it." => "Delete them first, or pass it with linchpin.dev/proceed: in-use@GENERATION.",
-        DriftHeld: "An object has drifted that a held update changes: it is left until that is admitted.",
-        NoDependencies: "The Sync depends on nothing.",
-        AllLinked: "Everything is provided by something.",
+        DriftHeld: "An object has drifted that a held update changes: it is left until that is admitted." => "Nothing, or see to what holds the update: linchpin explain says what.",
+        NoDependencies: "The Sync depends on nothing." => "Nothing.",
+        AllLinked: "Everything is provided by something." => "Nothing.",
 
         // What cannot be seen.
-        Unsynced: "The first list of these objects has not arrived yet.",
+        Unsynced: "The first list of these objects has not arrived yet." => "Nothing. If it stays, look at the operator's log.",
         Disconnected: "The connection is down, so what is known may be old." => "Look at the API server, or at the network to it.",
-        OwnWriteNotSeen: "Our own last write has not come back through the watch yet.",
-        Evaluating: "There is more to evaluate than one turn may, and the rest follows in the next turns.",
+        OwnWriteNotSeen: "Our own last write has not come back through the watch yet." => "Nothing. If it stays, look at the API server, or at the network to it.",
+        Evaluating: "There is more to evaluate than one turn may, and the rest follows in the next turns." => "Nothing.",
         KindNotServed: "The API server does not serve this kind now." => "Install the definition of the kind, or correct the word.",
         AmbiguousKind: "The word names several kinds; the group must be written too." => "Write the group too: kind.group/name.",
         Forbidden: "The ServiceAccount is not allowed to do this." => "Give the ServiceAccount the right: linchpin rbac prints the smallest Role.",
@@ -159,23 +159,23 @@ words! {
         TooLarge: "Something is larger than its limit." => "Make it smaller: limits.md lists every limit.",
 
         // What a probe found.
-        Refused: "Nobody listens at that port.",
-        NameNotFound: "The name leads to no address.",
-        Unreachable: "There is no way to the address.",
-        TlsFailed: "The server did not prove who it is.",
-        HttpStatus: "The server answered with a status that does not count.",
-        BadAnswer: "What the server answered is not HTTP.",
-        ProbeDenied: "The operator's rules forbid this probe.",
+        Refused: "Nobody listens at that port." => "Look whether the server runs and listens at that port.",
+        NameNotFound: "The name leads to no address." => "Correct the host, or look at the DNS that the operator asks.",
+        Unreachable: "There is no way to the address." => "Correct the host or port, or let the network through: a NetworkPolicy or firewall may be in the way.",
+        TlsFailed: "The server did not prove who it is." => "Name its authority (caBundleSecretRef, caBundleConfigMapRef) or its name (serverName), or correct the certificate.",
+        HttpStatus: "The server answered with a status that does not count." => "Mend the server, or name the status that counts.",
+        BadAnswer: "What the server answered is not HTTP." => "Correct the port, or the scheme: http and https are not the same.",
+        ProbeDenied: "The operator's rules forbid this probe." => "Use another address or method, or ask the operator's administrator: --probe-allow, --probe-methods.",
 
         // What an action waits for.
-        WaitingForTier: "Dependencies of a lower priority must hold first.",
-        WaitingForGroup: "A group that this one depends on must be met first.",
-        WaitingForStep: "An earlier action must be done first.",
+        WaitingForTier: "Dependencies of a lower priority must hold first." => "Nothing: look at what the lower priorities wait for.",
+        WaitingForGroup: "A group that this one depends on must be met first." => "Nothing: look at what that group waits for.",
+        WaitingForStep: "An earlier action must be done first." => "Nothing: look at the action that the message names.",
         GuardUndecided: "The action's condition cannot be decided while its dependency is still changing." => "Nothing: it is decided when its dependency has settled.",
         GuardTimedOut: "The action's condition could not be decided in time." => "As with TimedOut.",
-        GuardFalse: "The action's condition is false.",
-        Retrying: "The last attempt failed and the next one comes after a pause.",
-        Throttled: "The API server asked for patience.",
+        GuardFalse: "The action's condition is false." => "Nothing, or correct the condition.",
+        Retrying: "The last attempt failed and the next one comes after a pause." => "Nothing, or mend what the message names: linchpin refresh tries at once.",
+        Throttled: "The API server asked for patience." => "Nothing: it is tried again when the server said.",
         ForeignFinalizer: "Somebody else's finalizer keeps the object from going away." => "Look for who set the finalizer, and why it does not remove it.",
 
         // How an action failed.
@@ -193,27 +193,27 @@ words! {
         Cycle: "Objects wait for each other in a circle." => "Take one of the waits out: the message spells the circle out.",
 
         // What is wrong with a source.
-        HostNotAllowed: "The host of the source is not among those that the administrator allows.",
-        AddressDenied: "The host of the source leads to an address that is never connected to.",
-        Unauthorized: "The server of the source wants other credentials.",
-        SourceNotFound: "The source does not exist.",
-        FetchFailed: "The source could not be fetched; it is tried again.",
-        DigestMismatch: "What was fetched does not have the digest that is asked for.",
-        ArchiveUnsafe: "The archive holds something that would reach outside of it.",
-        ArchiveInvalid: "The archive cannot be read.",
-        PathNotFound: "A path of the source finds no manifest.",
-        ManifestInvalid: "A manifest of the source is not an object.",
-        SourceUnsupported: "The source must be rendered by another tool first.",
+        HostNotAllowed: "The host of the source is not among those that the administrator allows." => "Use another host, or ask the operator's administrator: --source-hosts.",
+        AddressDenied: "The host of the source leads to an address that is never connected to." => "Use another host, or ask the operator's administrator: --probe-allow.",
+        Unauthorized: "The server of the source wants other credentials." => "Correct the Secret that the source names: the server refused what is in it.",
+        SourceNotFound: "The source does not exist." => "Make it, or correct its name, URL or tag.",
+        FetchFailed: "The source could not be fetched; it is tried again." => "Nothing, or look at the server that the message names.",
+        DigestMismatch: "What was fetched does not have the digest that is asked for." => "Correct the digest, or find out who changed what is served.",
+        ArchiveUnsafe: "The archive holds something that would reach outside of it." => "Make the archive anew, without links, devices and names that lead out of it.",
+        ArchiveInvalid: "The archive cannot be read." => "Correct what is served: a tar archive, gzipped or not.",
+        PathNotFound: "A path of the source finds no manifest." => "Correct the path.",
+        ManifestInvalid: "A manifest of the source is not an object." => "Correct the manifest: the message says where.",
+        SourceUnsupported: "The source must be rendered by another tool first." => "Render it before (kustomize build, helm template), and serve the manifests.",
         SourceEmpty: "The source has no objects." => "Put objects into it, or set allowEmpty.",
 
         // How far an employment of consist is.
-        Synced: "What is there is as it should be: all is carried out, and ready.",
-        Syncing: "The provider is being looked at or changed.",
+        Synced: "What is there is as it should be: all is carried out, and ready." => "Nothing.",
+        Syncing: "The provider is being looked at or changed." => "Nothing.",
         ProviderUnreachable: "The provider does not answer, or not with something that can be used: nothing is detached or released." => "Look at the provider; linchpin.dev/proceed: clean on the employer releases it without the provider.",
         AlreadyServed: "Another adapter serves this employer." => "Choose one with the label linchpin.dev/adapter on the employer.",
 
         // Of other versions.
-        Unrecognised: "A reason that this version does not know.",
+        Unrecognised: "A reason that this version does not know." => "Ask with the version that wrote it.",
     }
 }
 
@@ -235,13 +235,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_is_a_word_kubernetes_accepts_and_has_a_meaning() {
+    fn every_reason_is_a_word_kubernetes_accepts_and_says_what_it_means_and_what_to_do() {
         for reason in Reason::ALL {
             let word = reason.as_str();
             assert!(word.starts_with(|c: char| c.is_ascii_uppercase()), "{word}");
             assert!(word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric()), "{word}");
             assert!(reason.meaning().ends_with('.'), "{word} ends its sentence");
-            assert!(reason.remedy().is_none_or(|remedy| remedy.ends_with('.')), "{word} ends its advice");
+            assert!(
+                reason.remedy().is_some_and(|remedy| remedy.ends_with('.')),
+                "{word} says what to do, and ends it"
+            );
         }
     }
 
