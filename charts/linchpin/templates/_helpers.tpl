@@ -61,6 +61,23 @@ matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
     values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
+  {{- with .Values.watchNamespaces }}
+  - key: kubernetes.io/metadata.name
+    operator: In
+    values: {{ toJson . }}
+  {{- end }}
+{{- end }}
+
+{{- /* The namespaces whose objects this release serves, where it does not serve all: those of another one are not its
+business. Objects without a namespace are matched by every such selector. */}}
+{{- define "linchpin.watched" -}}
+{{- with .Values.watchNamespaces -}}
+namespaceSelector:
+  matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: In
+      values: {{ toJson . }}
+{{- end }}
 {{- end }}
 
 {{- /* Who writes the authority of the certificate into the webhook configurations. */}}
@@ -77,6 +94,16 @@ annotations:
 {{- range $door, $on := .Values.doors }}{{ if $on }}{{ $open = append $open $door }}{{ end }}{{ end }}
 {{- if not $open }}{{ fail "doors: at least one must be true, for an operator that serves nothing is a mistake" }}{{ end }}
 {{- join "," $open }}
+{{- end }}
+
+{{- /* Where all Pods of the release may run: a test that cannot be scheduled says nothing. */}}
+{{- define "linchpin.nodes" -}}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- /* PodSecurity restricted, for the operator and for the test. */}}

@@ -5,7 +5,7 @@ use std::process::Output;
 use linchpin_local::Cluster;
 use linchpin_testkit::Api;
 
-use super::{rendered, text};
+use super::{rendered, rendered_as, text};
 use crate::{bare, tree::feed};
 
 struct Stage {
@@ -127,6 +127,62 @@ fn only_the_operator_writes_a_status_and_a_revision_and_everybody_may_delete() {
     let said = create("system:serviceaccount:linchpin-system:linchpin");
     assert!(!said.contains("only the operator writes"), "{said}");
     assert!(stage.kubectl("delete resourcedependency rd -n shop --as ann").status.success());
+}
+
+/// Two releases that watch different namespaces: neither forbids the other's operator what it is there for.
+#[test]
+fn the_policies_of_a_release_are_about_the_namespaces_that_it_watches() {
+    let only = ["--show-only", "templates/policies.yaml", "--set"];
+    let first = "watchNamespaces={shop},policy.requireUse=true,consist.enabled=true,consist.adapters={demo},consist.namespaces={shop}";
+    let stage = stage(&["--set", first]);
+    let second = rendered_as(
+        "second",
+        "second-system",
+        &[&only[..], &["watchNamespaces={stock},policy.requireUse=true"]].concat(),
+    );
+    feed(stage.cluster.kubectl().args(["apply", "-f", "-"]), second.as_bytes());
+    let operators = ["linchpin-system:linchpin", "second-system:second-linchpin"]
+        .map(|name| format!("system:serviceaccount:{name}"));
+    for line in [
+        "create namespace stock",
+        "create clusterrole statuses --verb=get,patch --resource=readinessprofiles.linchpin.dev/status,\
+         readinessprofiles.linchpin.dev,consistbindings.linchpin.dev,consistbindings.linchpin.dev/status",
+        "create clusterrolebinding other --clusterrole=ours --user=system:serviceaccount:second-system:second-linchpin",
+        "create clusterrolebinding statuses --clusterrole=statuses --user=system:serviceaccount:linchpin-system:linchpin \
+         --user=system:serviceaccount:second-system:second-linchpin --user=ann \
+         --user=system:serviceaccount:linchpin-system:linchpin-consist",
+    ] {
+        let output = stage.kubectl(line);
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+    }
+    let objects = ["shop", "stock"].map(|namespace| {
+        format!(
+            "{{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {{name: rd, namespace: {namespace}}}, spec: {{}}}}"
+        )
+    });
+    let others = "{apiVersion: linchpin.dev/v1alpha1, kind: ReadinessProfile, metadata: {name: things}, spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}}";
+    let binding = "{apiVersion: linchpin.dev/v1alpha1, kind: ConsistBinding, metadata: {name: web, namespace: shop}, spec: {adapter: demo, key: Service/shop/web, finalizer: f.example.com/web, followPodOpsLifecycle: false, employee: {apiVersion: v1, kind: Pod}, employer: {apiVersion: v1, kind: Service, name: web, uid: u}}}";
+    let all = [objects[0].as_str(), objects[1].as_str(), others, binding].join("\n---\n");
+    feed(stage.cluster.kubectl().args(["apply", "-f", "-"]), all.as_bytes());
+    let refused = |object: &str, user: &str| {
+        let line = format!(
+            r#"patch {object} --subresource=status --type=merge -p {{"status":{{"observedGeneration":1}}}} --as {user}"#
+        );
+        let output = stage.kubectl(&line);
+        let said = text(&output.stderr);
+        assert!(output.status.success() || said.contains("only the operator writes"), "{line}: {said}");
+        !output.status.success()
+    };
+    for (own, namespace) in [(0, "shop"), (1, "stock")] {
+        let object = format!("resourcedependency rd -n {namespace}");
+        until("the other one is refused", || refused(&object, &operators[1 - own]));
+        assert!(!refused(&object, &operators[own]), "{namespace}");
+    }
+    for operator in &operators {
+        assert!(!refused("readinessprofile things", operator), "both look at what belongs to nobody");
+    }
+    let binding = "consistbinding web -n shop";
+    assert!(refused(binding, "ann") && !refused(binding, &format!("{}-consist", operators[0])));
 }
 
 /// Who may change a pod but not delete it may not ask `linchpin consist` to do so, neither directly nor through the status.
