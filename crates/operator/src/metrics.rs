@@ -103,6 +103,13 @@ impl Collector for Observed {
             None,
             started.metric_type(),
         )?)?;
+        let forbidden = ConstCounter::new(self.transport.reach().forbidden());
+        forbidden.encode(encoder.encode_descriptor(
+            "linchpin_api_forbidden",
+            "Requests of our own, in nobody else's name, that the API server forbade",
+            None,
+            forbidden.metric_type(),
+        )?)?;
         let cpu = ConstCounter::new(usage.cpu_seconds);
         cpu.encode(encoder.encode_descriptor(
             "process_cpu_seconds",

@@ -1,20 +1,17 @@
 //! The documentation: its links lead somewhere, its commands work, its generated parts are current.
 
+mod quickstart;
+
 use crate::{
-    bare,
     boot_dependency::free_address,
-    eventually,
-    operator::linchpin,
-    seconds,
+    eventually, seconds,
     tree::{apply, phase, serving_with, watched},
 };
-use linchpin_local::Cluster;
 use linchpin_testkit::{Api, grant_webhooks};
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
 };
 
 fn root() -> PathBuf {
@@ -213,88 +210,6 @@ fn a_block_is_run_by_a_test_or_says_why_it_is_only_shown() {
     }
 }
 
-/// The commands under a heading of a page.
-fn commands(page: &str, heading: &str) -> Vec<String> {
-    let part = &page[page.find(heading).unwrap() + heading.len()..];
-    let part = part.find("\n## ").map_or(part, |end| &part[..end]);
-    blocks(part).iter().flat_map(|(_, _, body)| body.lines().map(str::to_owned)).collect()
-}
-
-/// Somebody who reads waits a moment before the next command.
-fn patiently(script: &str) -> String {
-    let look = "linchpin explain dg/shop/shop";
-    let patient = format!(
-        "for _ in $(seq 100); do {look} | grep -q 'Secret shop/db-credentials' && break; sleep 0.2; done; {look}"
-    );
-    let script = script.replace(look, &patient);
-    let flags = "--metrics-bind-address=127.0.0.1:0 --health-probe-bind-address=127.0.0.1:0";
-    script
-        .replace("linchpin operator --log-level=warn", &format!("linchpin operator --log-level=warn {flags}"))
-}
-
-/// The answer of `explain` in what was printed.
-#[track_caller]
-fn explained(output: &Output) {
-    let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{text}\n{error}");
-    let answer = text
-        .lines()
-        .find(|line| line.starts_with("DependencyGroup shop/shop waits for "))
-        .unwrap_or_else(|| panic!("{text}\n{error}"));
-    assert!(answer.contains("Secret shop/db-credentials: it does not exist, NotFound"), "{text}");
-}
-
-#[test]
-fn on_a_cluster_of_ones_own_a_blocked_thing_is_explained_in_five_commands() {
-    let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
-    let pages = pages();
-    let all = commands(&pages[Path::new("docs/quickstart.md")], "## On a cluster of your own");
-    // The program is built already, and the operator ends with the shell.
-    assert!(all[0].starts_with("cargo build "));
-    let script = format!("set -m\n{}\nkill %1\nwait", patiently(&all[1..].join("\n")));
-    let programs = [PathBuf::from(linchpin().get_program()), PathBuf::from(cluster.kubectl().get_program())];
-    let folders: Vec<String> =
-        programs.iter().map(|program| program.parent().unwrap().display().to_string()).collect();
-    let output = Command::new("bash")
-        .args(["-ec", &script])
-        .current_dir(root())
-        .env("PATH", format!("{}:{}", folders.join(":"), env::var("PATH").unwrap()))
-        .env("KUBECONFIG", cluster.kubeconfig())
-        .env("KUBECACHEDIR", cluster.dir().join("kubectl-cache"))
-        .output()
-        .unwrap();
-    explained(&output);
-}
-
-#[test]
-fn from_nothing_to_a_blocked_thing_explained_in_five_commands() {
-    let page = &pages()[Path::new("docs/quickstart.md")];
-    let all = blocks(page);
-    for heading in ["## On this machine", "## On a cluster of your own", "## Installed in a cluster"] {
-        let part = commands(page, heading);
-        assert!(part.len() <= 5, "{part:#?}");
-        assert!(part.last().unwrap().starts_with("linchpin explain "), "{part:#?}");
-    }
-    // Exactly as they are written, in one shell; the directory of the cluster is the test's own.
-    let directory = tempfile::tempdir().unwrap();
-    let script: Vec<&str> =
-        all.iter().filter(|(mark, ..)| mark == "sh").map(|(_, _, body)| body.as_str()).collect();
-    let mut script = script.join("\n");
-    script = patiently(&script);
-    script = script.replace("linchpin tree -n shop", "linchpin tree -n shop; kill %1");
-    let program = PathBuf::from(linchpin().get_program());
-    let path = format!("{}:{}", program.parent().unwrap().display(), env::var("PATH").unwrap());
-    let output = Command::new("bash")
-        .args(["-ec", &format!("set -m\n{script}")])
-        .current_dir(root())
-        .env("PATH", path)
-        .env("XDG_STATE_HOME", directory.path())
-        .env_remove("KUBECONFIG")
-        .output()
-        .unwrap();
-    explained(&output);
-}
-
 #[test]
 fn the_page_of_concepts_says_of_every_kind_what_it_is_for() {
     let page = &pages()[Path::new("docs/concepts.md")];
@@ -418,14 +333,24 @@ fn the_metrics_page_lists_what_the_operator_serves() {
             }
         }
     }
-    let lines: Vec<String> =
-        rows.iter().map(|(name, (kind, help))| format!("| `{name}` | {kind} | {help}. |")).collect();
+    // As it is queried: OpenMetrics puts an ending behind the names of some types.
+    let row = |(name, (kind, help)): (&String, &(String, String))| {
+        let ending = match kind.as_str() {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        format!("| `{name}{ending}` | {kind} | {help}. |")
+    };
+    let lines: Vec<String> = rows.iter().map(row).collect();
     let generated = format!("\n| metric | type | meaning |\n|---|---|---|\n{}\n", lines.join("\n"));
     let path = root().join("docs/metrics.md");
     let page = fs::read_to_string(&path).unwrap();
     let (introduction, stored) = page.split_once(MARK).unwrap();
+    // What follows is what another process counts, and written there.
+    let (stored, rest) = stored.split_at(stored.find("\n## ").unwrap());
     if env::var_os("LINCHPIN_UPDATE").is_some() {
-        fs::write(&path, format!("{introduction}{MARK}{generated}")).unwrap();
+        fs::write(&path, format!("{introduction}{MARK}{generated}{rest}")).unwrap();
         return;
     }
     assert!(

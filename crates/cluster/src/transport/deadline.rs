@@ -7,7 +7,7 @@
 
 use super::{
     AnswerBody, TransportError, boxed,
-    layer::{AnswerFuture, AnswerLayer, Answered},
+    layer::{AnswerFuture, AnswerLayer, Answered, Asked},
 };
 use http::StatusCode;
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
@@ -31,7 +31,7 @@ pub(super) struct AnswerLimits {
 
 /// Every answer ends by its limits, or with an error that says which one it exceeds.
 impl AnswerLayer for AnswerLimits {
-    async fn handle(self, lasting: bool, answer: impl AnswerFuture) -> Result<Answered, BoxError> {
+    async fn handle(self, asked: Asked, answer: impl AnswerFuture) -> Result<Answered, BoxError> {
         let Self { time, size } = self;
         let deadline = Instant::now() + time;
         let Ok(answer) = tokio::time::timeout_at(deadline, answer).await else {
@@ -39,7 +39,7 @@ impl AnswerLayer for AnswerLimits {
         };
         let answer = answer?;
         let good = answer.status().is_success();
-        if answer.status() == StatusCode::SWITCHING_PROTOCOLS || good && lasting {
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS || good && asked.lasting {
             return Ok(answer);
         }
         let size = if good { size } else { size.min(limits::REFUSAL) };

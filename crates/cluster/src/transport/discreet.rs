@@ -6,7 +6,7 @@
 
 use super::{
     TransportError, boxed,
-    layer::{AnswerFuture, AnswerLayer, Answered},
+    layer::{AnswerFuture, AnswerLayer, Answered, Asked},
 };
 use http_body_util::BodyExt;
 use std::{
@@ -49,7 +49,7 @@ impl Secret {
 /// Reports errors as one. None for servers that nobody but the operator's administrator names: their errors are reported as
 /// they are.
 impl AnswerLayer for Option<Arc<Secret>> {
-    async fn handle(self, _lasting: bool, answer: impl AnswerFuture) -> Result<Answered, BoxError> {
+    async fn handle(self, _asked: Asked, answer: impl AnswerFuture) -> Result<Answered, BoxError> {
         let answer = answer.await;
         let Some(secret) = self else { return answer };
         match answer {

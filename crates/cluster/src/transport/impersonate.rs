@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, Request};
 use std::task::{Context, Poll};
 use tower::Service;
 
-const USER: HeaderName = HeaderName::from_static("impersonate-user");
+pub(super) const USER: HeaderName = HeaderName::from_static("impersonate-user");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 
 /// Whom to act as. Made once, used by any number of clients.

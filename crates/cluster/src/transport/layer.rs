@@ -6,7 +6,7 @@ use kube::client::Body;
 use std::task::{Context, Poll};
 use tower::{BoxError, Service};
 
-use super::AnswerBody;
+use super::{AnswerBody, impersonate};
 
 /// An answer as the layers pass it on.
 pub(super) type Answered = Response<AnswerBody>;
@@ -16,12 +16,21 @@ pub(super) trait AnswerFuture: Future<Output = Result<Answered, BoxError>> + Sen
 
 impl<F: Future<Output = Result<Answered, BoxError>> + Send> AnswerFuture for F {}
 
+/// What is known of a request when its answer is seen through.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Whether the answer is one to a watch, if it is a good one.
+    pub(super) lasting: bool,
+    /// Whether it is asked as ourselves, and not in the name of somebody else.
+    pub(super) own: bool,
+}
+
 /// Something that is done with every answer.
 pub(super) trait AnswerLayer: Clone + Send + 'static {
-    /// Sees an answer through. `lasting`: it is one to a watch, if it is a good one.
+    /// Sees an answer through.
     fn handle(
         self,
-        lasting: bool,
+        asked: Asked,
         answer: impl AnswerFuture,
     ) -> impl Future<Output = Result<Answered, BoxError>> + Send;
 }
@@ -47,9 +56,10 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let lasting = is_watch(&request);
+        let asked =
+            Asked { lasting: is_watch(&request), own: !request.headers().contains_key(impersonate::USER) };
         let answer = self.inner.call(request);
-        Box::pin(self.layer.clone().handle(lasting, answer))
+        Box::pin(self.layer.clone().handle(asked, answer))
     }
 }
 

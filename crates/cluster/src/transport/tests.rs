@@ -357,6 +357,22 @@ async fn an_unreachable_server_is_known_not_to_have_got_the_request() {
 }
 
 #[tokio::test]
+async fn what_is_forbidden_is_counted_where_it_was_asked_for_as_ourselves() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let transport = server.transport(&TransportOptions::default());
+    let somebody = Impersonation::service_account("shop", "builder").unwrap();
+    for client in [transport.writes(Some(&somebody)), transport.watches(Some(&somebody))] {
+        assert!(client.request_text(get("/no/9")).await.is_err());
+    }
+    assert!(transport.writes(None).request_text(get("/x")).await.is_ok());
+    assert_eq!(transport.reach().forbidden(), 0);
+    for client in [transport.writes(None), transport.watches(None)] {
+        assert!(client.request_text(get("/no/9")).await.is_err());
+    }
+    assert_eq!(transport.reach().forbidden(), 2);
+}
+
+#[tokio::test]
 async fn a_client_acts_as_the_identity_it_was_made_for() {
     let server = Server::start(&["h2", "http/1.1"]).await;
     let transport = server.transport(&TransportOptions::default());

@@ -285,9 +285,65 @@ impl Collector for CurrentCollector {
 
 #[cfg(test)]
 mod tests {
+    use std::{env, fs, path::PathBuf};
+
+    use prometheus_client::encoding::text::encode;
     use serde_json::json;
 
     use super::*;
+
+    /// Where what consist counts is told of on the page of metrics: its last part.
+    const HEADING: &str = "\n## Of linchpin consist\n";
+
+    /// Everything that is counted, after everything has happened once: name as it is queried, type and meaning.
+    fn documented() -> String {
+        let counts = ConsistCounts::default();
+        let adapter = || AdapterLabel { adapter: "demo".to_owned() };
+        counts.called("demo", "Look", true, Duration::ZERO);
+        counts.answered("held");
+        counts.left_behind();
+        counts.drain_seconds.get_or_create(&adapter()).observe(1.0);
+        counts.stage_seconds.get_or_create(&StageLabel { stage: "Operate" }).observe(1.0);
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        counts.register(&mut registry);
+        encode(&mut text, &registry).unwrap();
+        let mut types = BTreeMap::new();
+        let mut rows = BTreeMap::new();
+        for line in text.lines() {
+            match line.splitn(4, ' ').collect::<Vec<_>>().as_slice() {
+                ["#", "TYPE", name, kind] => drop(types.insert((*name).to_owned(), (*kind).to_owned())),
+                ["#", "HELP", name, help] => drop(rows.insert((*name).to_owned(), (*help).to_owned())),
+                _ => {}
+            }
+        }
+        let row = |(name, help): (&String, &String)| {
+            let ending = if types[name] == "counter" { "_total" } else { "" };
+            format!(
+                "| `{name}{ending}` | {} | {} |\n",
+                types[name],
+                help.trim_end_matches('.').to_owned() + "."
+            )
+        };
+        let rows: String = rows.iter().map(row).collect();
+        format!(
+            "\nThat process serves these beside those about leadership, connections and itself.\n\n\
+             | metric | type | meaning |\n|---|---|---|\n{rows}"
+        )
+    }
+
+    #[test]
+    fn what_consist_counts_is_documented() {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+        let page = fs::read_to_string(&path).unwrap();
+        let (before, stored) = page.split_once(HEADING).unwrap();
+        let documented = documented();
+        assert_eq!(documented.matches("| `linchpin_").count(), 10, "{documented}");
+        if env::var_os("LINCHPIN_UPDATE").is_some() {
+            fs::write(&path, format!("{before}{HEADING}{documented}")).unwrap();
+            return;
+        }
+        assert!(stored == documented, "docs/metrics.md is out of date: make docs writes it\n{documented}");
+    }
 
     #[test]
     fn the_operations_of_a_pod_that_is_gone_are_not_counted_for_ever() {
