@@ -310,6 +310,11 @@ fn every_query_of_the_dashboard_and_of_the_alerts_is_about_a_metric_that_there_i
             .filter(|word| word.starts_with("linchpin_") || word.starts_with("process_"))
             .collect();
         assert!(!named.is_empty(), "{query}");
+        assert!(!query.contains("job="), "{query}: the job is called as the release is");
+        assert!(
+            named.iter().any(|name| name.starts_with("linchpin_")),
+            "{query}: every process has these, not only ours"
+        );
         for name in named {
             let name = name.strip_suffix("_bucket").unwrap_or(name);
             assert!(known.contains(name), "{query}: there is no {name}; there are {known:?}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{documents, rendered};
+use super::{chart, documents, helm, rendered, text};
 
 #[test]
 fn a_door_that_is_closed_has_no_definition_no_right_and_no_webhook_in_the_chart() {
@@ -101,4 +101,17 @@ fn a_network_policy_without_addresses_of_api_servers_lets_only_questions_for_nam
     assert_eq!(egress("networkPolicy.apiServerCIDRs=[]"), json!([names]));
     let there = json!({"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]});
     assert_eq!(egress(r#"networkPolicy.apiServerCIDRs=["10.0.0.1/32"]"#), json!([names, there]));
+}
+
+#[test]
+fn who_installs_an_image_that_no_registry_has_is_told_so() {
+    let notes = |image: &str| {
+        let cluster = ["install", "linchpin", "--dry-run=client", "-n", "linchpin-system", "--set", image];
+        let chart = chart();
+        let output = helm(None, &[&cluster[..], &[chart.to_str().unwrap()]].concat());
+        text(&output.stdout)
+    };
+    let said = "which a node has only if somebody put it there: set image.repository";
+    assert!(notes("image.tag=v1").contains(said), "{}", notes("image.tag=v1"));
+    assert!(!notes("image.repository=registry.example.com/linchpin").contains(said));
 }
