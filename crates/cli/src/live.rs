@@ -26,7 +26,10 @@ use linchpin_view::{NodeFacts, PictureState};
 use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Reason, condition, similar};
 use serde_json::Value;
 
-pub(crate) use self::{connection::Connection, reading::ReadScope};
+pub(crate) use self::{
+    connection::Connection,
+    reading::{ReadScope, while_busy},
+};
 
 /// How many objects that cannot be read are named.
 const FEW: usize = 5;

@@ -14,7 +14,7 @@ use linchpin_words::{Timestamp, keys};
 use serde_json::{Value, json};
 
 use super::{CheckCommand, CheckMode};
-use crate::{manifests, output::words_of};
+use crate::{live::while_busy, manifests, output::words_of};
 
 /// Why something could not be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl Reader {
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Looked {
-        match self.0.request::<Value>(request).await {
+        match while_busy(|| self.0.request::<Value>(request.clone())).await {
             Ok(found) => Ok(found),
             Err(kube::Error::Api(status)) if status.code == 404 => Err(UnseenFact::Absent),
             Err(kube::Error::Api(status)) if status.code == 403 => Err(UnseenFact::Forbidden(status.message)),
@@ -339,6 +339,11 @@ fn plural(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read, Write as _},
+        net::TcpListener,
+    };
+
     use super::*;
 
     #[test]
@@ -351,6 +356,29 @@ mod tests {
         ] {
             assert_eq!(plural(kind), expected);
         }
+    }
+
+    /// As a server is for a moment after a definition was installed.
+    #[tokio::test]
+    async fn a_server_that_is_too_busy_is_asked_again() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", server.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for answer in [("429 Too Many Requests", r#"{"code": 429}"#), ("200 OK", r#"{"items": []}"#)] {
+                let (mut connection, _) = server.accept().unwrap();
+                let _ = connection.read(&mut [0; 4096]);
+                let (status, body) = answer;
+                let length = body.len();
+                let head = "content-type: application/json\r\nconnection: close";
+                let _ = write!(
+                    connection,
+                    "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}"
+                );
+            }
+        });
+        let config = kube::Config::new(url.parse().unwrap());
+        let reader = Reader(Transport::new(&config, &TransportOptions::default()).unwrap().writes(None));
+        assert_eq!(reader.get("/apis/linchpin.dev/v1alpha1/syncs").await, Ok(json!({"items": []})));
     }
 
     #[test]

@@ -64,10 +64,10 @@ pub(super) struct ListedObjects {
 
 /// Lists a kind: everywhere if the user may, else in one namespace, else not at all.
 pub(super) async fn list(client: &Client, names: &KindNames, namespace: &str) -> Result<ListedObjects> {
-    let mut found = patiently(client, names, None).await;
+    let mut found = all_pages(client, names, None).await;
     let mut reach = ReadScope::Everywhere;
     if code(&found) == Some(403) {
-        found = patiently(client, names, Some(namespace)).await;
+        found = all_pages(client, names, Some(namespace)).await;
         reach = ReadScope::Here;
     }
     match found {
@@ -89,26 +89,36 @@ fn code<T>(answer: &kube::Result<T>) -> Option<u16> {
     }
 }
 
-/// Lists, and asks again for a while when the server is too busy, as it is right after a definition was installed.
-async fn patiently(
+/// Asks again for a while where the server is too busy, as it is right after a definition was installed.
+pub(crate) async fn while_busy<T, F>(ask: impl Fn() -> F) -> kube::Result<T>
+where
+    F: Future<Output = kube::Result<T>>,
+{
+    for _ in 0..TRIES_WHEN_BUSY {
+        match ask().await {
+            Err(kube::Error::Api(status)) if status.code == 429 => {
+                tokio::time::sleep(PAUSE_WHEN_BUSY).await;
+            }
+            answer => return answer,
+        }
+    }
+    ask().await
+}
+
+/// Lists a kind, page by page.
+async fn all_pages(
     client: &Client,
     names: &KindNames,
     namespace: Option<&str>,
 ) -> kube::Result<Vec<OwnObject>> {
     let mut found = Vec::new();
     let mut parameters = ListParams::default().limit(PAGE);
-    let mut tries = 0;
     loop {
-        let request = kube::core::Request::new(path(names, namespace)).list(&parameters);
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        let text = match client.request_text(request).await {
-            Err(kube::Error::Api(status)) if status.code == 429 && tries < TRIES_WHEN_BUSY => {
-                tries += 1;
-                tokio::time::sleep(PAUSE_WHEN_BUSY).await;
-                continue;
-            }
-            answer => answer?,
-        };
+        let text = while_busy(|| async {
+            let request = kube::core::Request::new(path(names, namespace)).list(&parameters);
+            client.request_text(request.map_err(kube::Error::BuildRequest)?).await
+        })
+        .await?;
         let (page, next) = own::page(&text).map_err(|error| kube::Error::Service(error.into()))?;
         found.extend(page);
         match next {
