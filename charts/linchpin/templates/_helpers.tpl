@@ -68,8 +68,8 @@ matchExpressions:
   {{- end }}
 {{- end }}
 
-{{- /* The namespaces whose objects this release serves, where it does not serve all: those of another one are not its
-business. Objects without a namespace are matched by every such selector. */}}
+{{- /* The namespaces whose objects this release serves: those of another one are not its business. Objects without a namespace
+are matched by every such selector. */}}
 {{- define "linchpin.watched" -}}
 {{- with .Values.watchNamespaces -}}
 namespaceSelector:
@@ -77,7 +77,16 @@ namespaceSelector:
     - key: kubernetes.io/metadata.name
       operator: In
       values: {{ toJson . }}
+{{- else -}}
+namespaceSelector: {}
 {{- end }}
+{{- end }}
+
+{{- /* The server's own defaults are written out where it takes a part of an object as a whole: otherwise whoever applies the
+same again under another name (Helm after kubectl) is in conflict with what was stored. */}}
+{{- define "linchpin.matchDefaults" -}}
+matchPolicy: Equivalent
+objectSelector: {}
 {{- end }}
 
 {{- /* Who writes the authority of the certificate into the webhook configurations. */}}

@@ -7,6 +7,7 @@ mod choices;
 mod installed;
 mod policies;
 mod release;
+mod takeover;
 
 use std::{
     collections::BTreeSet,
