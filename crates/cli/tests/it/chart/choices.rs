@@ -43,27 +43,38 @@ fn a_door_that_is_closed_has_no_definition_no_right_and_no_webhook_in_the_chart(
     }
 }
 
-/// Otherwise a test on a cluster whose nodes are all tainted waits for a node until it fails, and consist does for ever.
-#[test]
-fn every_pod_of_the_release_runs_on_the_nodes_that_are_chosen() {
-    let values = [
-        "consist.enabled=true,consist.adapters={demo},consist.allNamespaces=true",
-        "nodeSelector.pool=system,tolerations[0].key=system,tolerations[0].operator=Exists",
-    ];
-    let set: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
-    let all = documents(&rendered(&set));
-    let pods: Vec<&Value> = all
-        .iter()
-        .filter_map(|one| match one["kind"].as_str()? {
-            "Pod" => Some(&one["spec"]),
-            "Deployment" | "Job" => Some(&one["spec"]["template"]["spec"]),
+/// The specs of all Pods that a release with everything in it makes.
+fn pods(values: &[&str]) -> Vec<Value> {
+    let consist = ["consist.enabled=true,consist.adapters={demo},consist.allNamespaces=true"];
+    let set: Vec<&str> = consist.iter().chain(values).flat_map(|value| ["--set", value]).collect();
+    let all = documents(&rendered(&set)).into_iter();
+    let pods: Vec<Value> = all
+        .filter_map(|mut one| match one["kind"].as_str()? {
+            "Pod" => Some(one["spec"].take()),
+            "Deployment" | "Job" => Some(one["spec"]["template"]["spec"].take()),
             _ => None,
         })
         .collect();
     assert_eq!(pods.len(), 4);
-    for pod in pods {
+    pods
+}
+
+/// Otherwise a test on a cluster whose nodes are all tainted waits for a node until it fails, and consist does for ever.
+#[test]
+fn every_pod_of_the_release_runs_on_the_nodes_that_are_chosen() {
+    let chosen = "nodeSelector.pool=system,tolerations[0].key=system,tolerations[0].operator=Exists";
+    for pod in pods(&[chosen]) {
         assert_eq!(pod["nodeSelector"], json!({"pool": "system"}), "{pod:#}");
         assert_eq!(pod["tolerations"], json!([{"key": "system", "operator": "Exists"}]), "{pod:#}");
+    }
+}
+
+/// A quota refuses Pods that do not.
+#[test]
+fn every_container_of_the_release_says_what_it_needs() {
+    for pod in pods(&["resources.limits.memory=1Gi"]) {
+        let expected = json!({"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}});
+        assert_eq!(pod["containers"][0]["resources"], expected, "{pod:#}");
     }
 }
 
