@@ -41,6 +41,14 @@ pub(super) struct LiveRole {
     pub(super) role: Looked,
 }
 
+/// A binding of one of these roles, as the cluster has it.
+#[derive(Debug)]
+pub(super) struct LiveBinding {
+    /// What it is called: `ClusterRoleBinding linchpin`.
+    pub(super) called: String,
+    pub(super) binding: Looked,
+}
+
 /// The webhooks of one process, as the cluster has them.
 #[derive(Debug)]
 pub(super) struct Webhooks {
@@ -73,6 +81,8 @@ pub(super) struct CheckFacts {
     pub(super) lease: Option<Looked>,
     /// The operator's live roles.
     pub(super) roles: Vec<LiveRole>,
+    /// What gives them to the operator; tenants are bound each for itself.
+    pub(super) bindings: Vec<LiveBinding>,
     /// Objects of ours, by plural and group.
     pub(super) objects: BTreeMap<String, Looked>,
     /// The webhooks that processes here are started with.
@@ -226,6 +236,12 @@ impl Reader {
             (called, RightScope::Cluster, true, format!("namespaces/{watched}/roles/{name}-watched"))
         }));
         for (called, scope, watched, path) in places {
+            if scope != RightScope::Tenant {
+                let (place, name) = path.rsplit_once("roles/").unwrap_or_default();
+                let binding = self.get(&format!("{rbac}/{place}rolebindings/{name}")).await;
+                let called = called.replacen("Role", "RoleBinding", 1);
+                facts.bindings.push(LiveBinding { called, binding });
+            }
             let role = self.get(&format!("{rbac}/{path}")).await;
             facts.roles.push(LiveRole { called, scope, watched, role });
         }

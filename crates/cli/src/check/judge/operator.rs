@@ -2,11 +2,11 @@
 
 use linchpin_operator::rights::{ForWebhooks, NAME, RightRow, RightScope, compare::compare};
 use linchpin_words::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{doors, items, place, text};
 use crate::check::{
-    facts::{CheckFacts, Looked, UnseenFact, deployment, flag},
+    facts::{CheckFacts, LiveBinding, Looked, UnseenFact, deployment, flag},
     report::{CheckEnd, failed, list, ok, skipped, unseen, warning},
 };
 
@@ -132,12 +132,67 @@ pub(super) fn rights(facts: &CheckFacts, missing: bool) -> CheckEnd {
         found.extend(differs.into_iter().map(|permission| format!("{permission} ({})", live.called)));
     }
     let update = "upgrade the release, or: linchpin manifests --no-crds | kubectl apply --server-side --force-conflicts -f -";
+    let unbound: Vec<String> =
+        facts.bindings.iter().filter(|one| !binds(one, deployment)).map(|one| one.called.clone()).collect();
+    if missing && !unbound.is_empty() {
+        return failed(format!("the operator is not given its roles: not by {}", list(&unbound)), update);
+    }
     match (missing, found.is_empty()) {
         (true, true) => ok("the operator's roles give what this version needs"),
         (true, false) => failed(format!("the operator's roles lack {}", list(&found)), update),
         (false, true) => ok("the operator's roles give nothing else"),
         (false, false) => {
             failed(format!("the operator's roles give more than it needs: {}", list(&found)), update)
+        }
+    }
+}
+
+/// Whether a binding is for the operator's own ServiceAccount, as far as it can be seen.
+fn binds(live: &LiveBinding, deployment: &Value) -> bool {
+    let account = &deployment["spec"]["template"]["spec"]["serviceAccountName"];
+    let is_own = |subject: &Value| {
+        subject["kind"] == "ServiceAccount"
+            && subject["name"] == *account
+            && subject["namespace"] == deployment["metadata"]["namespace"]
+    };
+    match &live.binding {
+        Ok(binding) => binding["subjects"].as_array().is_some_and(|subjects| subjects.iter().any(is_own)),
+        Err(why) => *why != UnseenFact::Absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_that_is_not_bound_to_its_roles_lacks_rights() {
+        let deployment = json!({"metadata": {"name": "linchpin", "namespace": "linchpin-system"},
+            "spec": {"template": {"spec": {"serviceAccountName": "linchpin", "containers": [{"args": []}]}}}});
+        let bound = |name: &str| {
+            Ok(json!({"subjects": [
+            {"kind": "ServiceAccount", "name": name, "namespace": "linchpin-system"}]}))
+        };
+        let said = |binding: Looked| {
+            let live = LiveBinding { called: "ClusterRoleBinding linchpin".to_owned(), binding };
+            let facts = CheckFacts {
+                deployments: Some(Ok(json!({"items": [deployment]}))),
+                bindings: vec![live],
+                ..CheckFacts::default()
+            };
+            (rights(&facts, true).1, rights(&facts, false).1)
+        };
+        let unbound = "the operator is not given its roles: not by ClusterRoleBinding linchpin";
+        let well = "the operator's roles give what this version needs";
+        for (binding, expected) in [
+            (bound("linchpin"), well),
+            (bound("another"), unbound),
+            (Err(UnseenFact::Absent), unbound),
+            (Err(UnseenFact::Forbidden(String::new())), well),
+        ] {
+            let (missing, wider) = said(binding);
+            assert_eq!(missing, expected);
+            assert_eq!(wider, "the operator's roles give nothing else");
         }
     }
 }
