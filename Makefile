@@ -107,9 +107,8 @@ deny: ## Check licences, vulnerabilities and forbidden dependencies (installs ca
 	$(CARGO) deny check
 
 .PHONY: model
-model: ## Explore every way small plans and elections can go
-	LINCHPIN_MODEL=full $(CARGO) test --package linchpin-engine --test it model -- --nocapture
-	$(CARGO) test --package linchpin-cluster --lib lease::exploration
+model: ## Explore every way small plans, sweeps, saving, elections and the lifecycle of pods can go
+	LINCHPIN_MODEL=full $(CARGO) test --workspace --lib --test it -- model:: sweep:: exploration:: --nocapture
 
 # Every run draws other cases; a seed that failed is tried again with PROPTEST_RNG_SEED.
 .PHONY: properties
