@@ -20,7 +20,7 @@ mod object;
 mod patch;
 mod remove;
 mod stamp;
-pub mod trail;
+mod trail;
 mod write;
 
 use self::classify::AttemptedRequest;
@@ -130,7 +130,6 @@ impl Executor {
                 job.delete(target, uid.as_deref(), creator.as_deref(), *propagation).await
             }
             Verb::Exec(order) => job.exec(order).await,
-            Verb::External(order) => Err(Failure::NotServed(format!("{} is no API server", order.port))),
             Verb::Notice(_) => Ok(Done::default()),
         };
         done.map(|done| Done { place: effect.via.cluster.place(), ..done })

@@ -7,7 +7,6 @@
 //! Everything here is a plain value. Observations are shared (`Arc`), so building a world costs pointers, not copies.
 
 mod effect;
-mod external;
 mod reads;
 mod seen;
 mod want;
@@ -16,7 +15,6 @@ pub use effect::{
     Done, Effect, EffectTarget, ExecOrder, Existing, Failure, Force, Notice, Outcome, Owner, PatchKind,
     Propagation, Stamp, StepId, Ticket, Verb,
 };
-pub use external::{ExternalOrder, Payload};
 pub use reads::{ReadPath, ReadSet, find_field, held_fields, kept_fingerprint, names_instead};
 pub use seen::{Artifact, Manifests, Observed, Projection, Seen, Served, SourceFault, Why, World};
 pub use want::{

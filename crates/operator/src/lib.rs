@@ -30,8 +30,6 @@ mod shutdown;
 mod subscriptions;
 mod workplace;
 
-use std::sync::Arc;
-
 use linchpin_doors::Registry;
 use run::Context;
 use tokio::task::JoinSet;
@@ -52,7 +50,7 @@ pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
         }
     };
     tokio::select! {
-        ended = controller::work(context, kinds, Arc::new(controller::NoPorts)) => ended,
+        ended = controller::work(context, kinds) => ended,
         ended = failed => ended,
     }
 }

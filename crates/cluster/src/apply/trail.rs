@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Leaves a line. An Event is no change of anything, and what did not start has left no trail.
-pub fn leave(effect: &Effect, about: &Regarding, result: &Result<Done, Failure>, took: Duration) {
+pub(super) fn leave(effect: &Effect, about: &Regarding, result: &Result<Done, Failure>, took: Duration) {
     if matches!(effect.verb, Verb::Notice(_)) || matches!(result, Err(Failure::NotStarted)) {
         return;
     }
@@ -54,7 +54,6 @@ fn target(verb: &Verb, result: &Result<Done, Failure>) -> String {
             target.to_string()
         }
         Verb::Exec(order) => format!("pod {}/{}", order.namespace, order.pod),
-        Verb::External(order) => order.about.to_string(),
         Verb::Notice(_) => String::new(),
     }
 }

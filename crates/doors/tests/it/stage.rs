@@ -400,10 +400,6 @@ impl<D: Door> Stage<D> {
                 self.log.push(format!("exec {}/{}: {}", order.namespace, order.pod, order.command.join(" ")));
                 Ok(Done { exit: Some(0), ..Done::default() })
             }
-            Verb::External(order) => {
-                self.log.push(format!("{} {}", order.call, order.about));
-                Ok(Done::default())
-            }
             Verb::Notice(notice) => {
                 self.log.push(format!("notice {}", notice.message));
                 Ok(Done::default())

@@ -6,10 +6,7 @@ use linchpin_words::{Timestamp, reference::KindWord};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    external::{ExternalOrder, Payload},
-    want::{ClusterRef, Right, Via},
-};
+use super::want::{ClusterRef, Right, Via};
 
 /// The name of a step: the user's name for it, or one made of its type and target. Never a position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -181,8 +178,6 @@ pub enum Verb {
     },
     /// Run a command in a container.
     Exec(ExecOrder),
-    /// Look at or call something that is no API server.
-    External(ExternalOrder),
     /// Say something as an Event on our own object.
     Notice(Notice),
 }
@@ -197,7 +192,6 @@ impl Verb {
             Self::Patch { .. } => "patch",
             Self::Delete { .. } => "delete",
             Self::Exec(_) => "exec",
-            Self::External(_) => "external",
             Self::Notice(_) => "notice",
         }
     }
@@ -352,8 +346,6 @@ pub struct Done {
     pub stamp: Option<Stamp>,
     /// Exit code of a command.
     pub exit: Option<i32>,
-    /// What a port answered ([`Verb::External`] only).
-    pub answer: Option<Payload>,
 }
 
 /// Why an effect did not take place. Texts are for people and hold no secret values.

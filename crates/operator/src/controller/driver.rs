@@ -1,5 +1,5 @@
 //! The driver: starts effects, a bounded number at a time, and hands their outcomes back. It decides nothing: which is
-//! next is said by [`Shares`], and who carries it out by [`Router`].
+//! next is said by [`Shares`], and [`Executor`] carries it out.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures::FutureExt;
-use linchpin_cluster::{events::Regarding, hub::SubscriberId};
+use linchpin_cluster::{apply::Executor, events::Regarding, hub::SubscriberId};
 use linchpin_engine::contract::{Done, Effect, Failure, Outcome, Ticket, Verb};
 use linchpin_words::{
     Timestamp,
@@ -19,7 +19,6 @@ use tokio::sync::mpsc;
 use super::{
     ControllerMessage, now,
     precedence::{Precedence, Precedences},
-    router::Router,
 };
 
 /// How long after an effect came back the next one, which may depend on it, is waited for before anything else is
@@ -38,8 +37,6 @@ pub(crate) enum EffectLane {
     Elsewhere,
     /// A command in a container, in whatever cluster.
     Command,
-    /// To something that is no API server.
-    External,
 }
 
 impl shares::Lane for EffectLane {
@@ -55,7 +52,7 @@ pub(crate) type EffectSlot = Slot<EffectLane>;
 
 /// Effects that wait for their turn, and those under way.
 pub(crate) struct Driver {
-    router: Router,
+    executor: Executor,
     back: mpsc::UnboundedSender<ControllerMessage>,
     shares: Shares<EffectLane, Job>,
     precedences: Precedences,
@@ -81,8 +78,18 @@ pub(crate) enum EffectOrigin {
 }
 
 impl Driver {
-    pub(crate) fn new(router: Router, back: mpsc::UnboundedSender<ControllerMessage>, limit: usize) -> Self {
-        Self { router, back, shares: Shares::new(limit), precedences: Precedences::default(), stirred: None }
+    pub(crate) fn new(
+        executor: Executor,
+        back: mpsc::UnboundedSender<ControllerMessage>,
+        limit: usize,
+    ) -> Self {
+        Self {
+            executor,
+            back,
+            shares: Shares::new(limit),
+            precedences: Precedences::default(),
+            stirred: None,
+        }
     }
 
     /// Queues an effect and starts what may be started.
@@ -135,7 +142,7 @@ impl Driver {
     fn start_waiting(&mut self) {
         while let Some((place, job)) = self.shares.pop() {
             self.stir(&place);
-            let (router, back) = (self.router.clone(), self.back.clone());
+            let (executor, back) = (self.executor.clone(), self.back.clone());
             let once = matches!(job.effect.verb, Verb::Exec(_) | Verb::Patch { once: true, .. });
             let ordered = place.route.lane == EffectLane::Here;
             let turn = ordered.then(|| self.precedences.start(place.namespace(), job.precedence));
@@ -147,7 +154,7 @@ impl Driver {
                     ahead.pass().await;
                 }
                 let work = async {
-                    let result = router.execute(&job.effect, &job.about).await;
+                    let result = executor.execute(&job.effect, &job.about).await;
                     drop(unanswered);
                     result
                 };
@@ -205,9 +212,6 @@ pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
 fn route(effect: &Effect) -> Route<EffectLane> {
     let cluster = &effect.via.cluster;
     let lane = match &effect.verb {
-        Verb::External(order) => {
-            return Route { lane: EffectLane::External, backend: Some(order.port.to_string()) };
-        }
         Verb::Exec(_) => EffectLane::Command,
         _ if cluster.is_here() => EffectLane::Here,
         _ => EffectLane::Elsewhere,

@@ -31,7 +31,6 @@ use super::{
     kinds_seen::{KindFollower, KindsSeen},
     notices::Notices,
     queue::KeyQueue,
-    router::{Ports, Router},
     saving::UnderWay,
     telemetry::Telemetry,
     throttle::{Throttled, Unfinished},
@@ -50,7 +49,6 @@ use crate::{
 #[derive(Clone)]
 struct Parts {
     kinds: Registry,
-    ports: Arc<dyn Ports>,
     own: OperatorClient,
     hub: Hub,
     recorder: EventRecorder,
@@ -82,9 +80,8 @@ impl TermInbox {
     }
 }
 
-/// The operator's work: serves these kinds whenever it leads, and reaches what is no API server through these ports. The
-/// hub outlives terms, so its caches stay warm.
-pub async fn work(context: Context, kinds: Registry, ports: Arc<dyn Ports>) -> Result<(), String> {
+/// The operator's work: serves these kinds whenever it leads. The hub outlives terms, so its caches stay warm.
+pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
     let term_inbox = TermInbox::default();
     let settings = &context.settings;
     let in_cluster = settings.is_in_cluster();
@@ -119,8 +116,7 @@ pub async fn work(context: Context, kinds: Registry, ports: Arc<dyn Ports>) -> R
     let Some((telemetry, probe_times, boot_counts)) = counts else {
         return Err("metrics cannot be registered".to_owned());
     };
-    let lasting =
-        Parts { kinds, ports, own, hub, recorder, telemetry, boot_counts, probe_times, term_inbox, sight };
+    let lasting = Parts { kinds, own, hub, recorder, telemetry, boot_counts, probe_times, term_inbox, sight };
     context.while_leading(|fence| serve(context.clone(), lasting.clone(), fence)).await;
     Ok(())
 }
@@ -154,8 +150,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
     let limit = context.settings.concurrency.get();
     let may_write: MayWrite = Arc::new(move || fence.check().is_ok());
     let executor = Executor::new(parts.hub.clone(), parts.recorder.clone(), Arc::clone(&may_write));
-    let router = Router::new(executor, parts.ports, Arc::clone(&may_write));
-    let driver = Driver::new(router, back.clone(), limit);
+    let driver = Driver::new(executor, back.clone(), limit);
     parts.telemetry.begin();
     let mut controller = Controller {
         default_service_account: Arc::from(context.settings.default_service_account.as_str()),
