@@ -35,18 +35,18 @@ const BODY: usize = 256 << 10;
 
 /// One item as it was put there: its name and statuses.
 #[derive(Clone, Debug, PartialEq)]
-struct Kept {
+struct DemoItem {
     name: Option<String>,
     statuses: Value,
     in_traffic: Option<bool>,
 }
 
 /// Items by scope and id.
-type Scopes = BTreeMap<String, BTreeMap<String, Kept>>;
+type Scopes = BTreeMap<String, BTreeMap<String, DemoItem>>;
 
 /// Everything that the provider knows.
 #[derive(Debug, Default)]
-struct State {
+struct DemoState {
     employers: Scopes,
     employees: Scopes,
 }
@@ -55,7 +55,7 @@ struct State {
 #[derive(Debug)]
 pub struct DemoProvider {
     listener: TcpListener,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DemoState>>,
 }
 
 impl DemoProvider {
@@ -104,7 +104,7 @@ fn refuse(status: StatusCode, message: &str) -> Reply {
     Reply(status, json!({"message": message}))
 }
 
-async fn respond(state: &Mutex<State>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(state: &Mutex<DemoState>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path();
     if parts.method == Method::GET && path == "/" {
@@ -158,7 +158,7 @@ fn place(path: &str) -> Option<ProviderPath> {
     Some(ProviderPath { of_employees, scope: scope.map(String::as_str).join("/"), id })
 }
 
-fn carry_out(state: &mut State, method: &Method, path: &str, body: &[u8]) -> Reply {
+fn carry_out(state: &mut DemoState, method: &Method, path: &str, body: &[u8]) -> Reply {
     if *method == Method::GET && path == "/v1/state" {
         return Reply(
             StatusCode::OK,
@@ -204,7 +204,7 @@ fn carry_out(state: &mut State, method: &Method, path: &str, body: &[u8]) -> Rep
 }
 
 /// What a body says that is to be kept.
-fn kept(body: &[u8], of_employees: bool) -> Result<Kept, &'static str> {
+fn kept(body: &[u8], of_employees: bool) -> Result<DemoItem, &'static str> {
     let body: Value = serde_json::from_slice(body).map_err(|_| "the body is not JSON")?;
     let statuses = match body.get("statuses") {
         Some(statuses @ Value::Object(_)) => statuses.clone(),
@@ -214,11 +214,11 @@ fn kept(body: &[u8], of_employees: bool) -> Result<Kept, &'static str> {
     if of_employees && name.is_none() {
         return Err("the body has no text \"name\"");
     }
-    Ok(Kept { name, statuses, in_traffic: body.get("inTraffic").and_then(Value::as_bool) })
+    Ok(DemoItem { name, statuses, in_traffic: body.get("inTraffic").and_then(Value::as_bool) })
 }
 
-fn list(items: &BTreeMap<String, Kept>) -> Vec<Value> {
-    let item = |(id, kept): (&String, &Kept)| {
+fn list(items: &BTreeMap<String, DemoItem>) -> Vec<Value> {
+    let item = |(id, kept): (&String, &DemoItem)| {
         let mut item = Map::new();
         item.insert("id".to_owned(), json!(id));
         if let Some(name) = &kept.name {
@@ -245,14 +245,14 @@ fn shown(scopes: &Scopes) -> Value {
 mod tests {
     use super::*;
 
-    fn ask(state: &mut State, method: &Method, path: &str, body: &str) -> (u16, Value) {
+    fn ask(state: &mut DemoState, method: &Method, path: &str, body: &str) -> (u16, Value) {
         let Reply(status, body) = carry_out(state, method, path, body.as_bytes());
         (status.as_u16(), body)
     }
 
     #[test]
     fn what_is_put_is_there_until_it_is_deleted() {
-        let mut state = State::default();
+        let mut state = DemoState::default();
         let list = "/v1/employees/Service/shop/web";
         assert_eq!(
             ask(&mut state, &Method::GET, list, ""),
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_is_not_agreed_is_refused_with_a_message() {
-        let mut state = State::default();
+        let mut state = DemoState::default();
         let item = "/v1/employees/Service/shop/web/web-1";
         let long = format!("/v1/employees/Service/shop/{}", "n".repeat(254));
         for (method, path, body, status) in [
@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn it_keeps_so_many_items_and_no_more() {
-        let mut state = State::default();
-        let put = |state: &mut State, number: usize| {
+        let mut state = DemoState::default();
+        let put = |state: &mut DemoState, number: usize| {
             ask(
                 state,
                 &Method::PUT,

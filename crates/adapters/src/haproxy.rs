@@ -72,12 +72,12 @@ type On = Employment<Value, Value>;
 #[derive(Debug)]
 pub struct Haproxy {
     config: HaproxyConfig,
-    memory: Mutex<Memory>,
+    notes: Mutex<ServerNotes>,
 }
 
 /// What only saves requests, and keeps two employers of this process apart.
 #[derive(Debug, Default)]
-struct Memory {
+struct ServerNotes {
     /// Who has a backend.
     claims: BTreeMap<String, String>,
     /// Backends in which an employer may have servers; an employer that is not here is searched for in all.
@@ -89,11 +89,11 @@ struct Memory {
 impl Haproxy {
     /// An adapter for these instances.
     pub fn new(config: HaproxyConfig) -> Self {
-        Self { config, memory: Mutex::default() }
+        Self { config, notes: Mutex::default() }
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn notes(&self) -> MutexGuard<'_, ServerNotes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wishes(&self, on: &On) -> Result<Wishes, Trouble> {
@@ -116,8 +116,8 @@ impl Haproxy {
 
     /// One employer for each backend: the second that comes learns who has it.
     fn claim(&self, backend: &str, on: &On) -> Result<(), Trouble> {
-        let mut memory = self.memory();
-        let holder = memory.claims.entry(backend.to_owned()).or_insert_with(|| on.scope());
+        let mut notes = self.notes();
+        let holder = notes.claims.entry(backend.to_owned()).or_insert_with(|| on.scope());
         if *holder == on.scope() {
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl Haproxy {
     /// The backends in which servers of an employer may be: its own, and those that it had before.
     async fn backends(&self, on: &On) -> Result<BTreeSet<String>, Trouble> {
         let scope = on.scope();
-        let known = self.memory().backends.get(&scope).cloned();
+        let known = self.notes().backends.get(&scope).cloned();
         let mut backends = match known {
             Some(backends) => backends,
             None => self.search(&scope, on.namespace()).await?,
@@ -139,7 +139,7 @@ impl Haproxy {
             Err(_) if on.leaving => {}
             Err(trouble) => return Err(trouble),
         }
-        self.memory().backends.insert(scope, backends.clone());
+        self.notes().backends.insert(scope, backends.clone());
         Ok(backends)
     }
 
@@ -189,11 +189,11 @@ impl Haproxy {
 
     /// Forgets backends in which nothing is left of an employer.
     fn forget(&self, scope: &str, empty: &BTreeSet<String>, all: bool) {
-        let mut memory = self.memory();
-        memory.claims.retain(|backend, holder| holder != scope || !empty.contains(backend));
+        let mut notes = self.notes();
+        notes.claims.retain(|backend, holder| holder != scope || !empty.contains(backend));
         if all {
-            memory.backends.remove(scope);
-        } else if let Some(backends) = memory.backends.get_mut(scope) {
+            notes.backends.remove(scope);
+        } else if let Some(backends) = notes.backends.get_mut(scope) {
             backends.retain(|backend| !empty.contains(backend));
         }
     }
@@ -284,7 +284,7 @@ impl Haproxy {
             ServerStep::Run(commands) => self.run(instance, &commands).await?,
         };
         if !matches!(result, StepResult::Again) {
-            self.memory().draining.remove(&format!("{instance} {name}"));
+            self.notes().draining.remove(&format!("{instance} {name}"));
         }
         Ok(result)
     }
@@ -300,7 +300,7 @@ impl Haproxy {
 
     /// Ends the sessions of a server that has drained for too long.
     async fn shut_in_time(&self, now: Timestamp, instance: &Address, name: &str) -> Result<(), Trouble> {
-        let since = *self.memory().draining.entry(format!("{instance} {name}")).or_insert(now);
+        let since = *self.notes().draining.entry(format!("{instance} {name}")).or_insert(now);
         if now < since.plus_duration(self.config.drain_timeout) {
             return Ok(());
         }

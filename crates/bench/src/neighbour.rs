@@ -60,7 +60,7 @@ pub(crate) async fn measure(arena: &Arena, program: &str, hops: usize, table: &m
 }
 
 /// What was seen before, beside and after an attack.
-struct Seen {
+struct AttackFigures {
     quiet: Hops,
     noisy: Hops,
     memory: f64,
@@ -101,7 +101,12 @@ impl Course {
 }
 
 /// Measures hops before, beside and after an attack.
-async fn beside(arena: &Arena, operator: &OperatorProcess, count: usize, name: &str) -> Result<Seen> {
+async fn beside(
+    arena: &Arena,
+    operator: &OperatorProcess,
+    count: usize,
+    name: &str,
+) -> Result<AttackFigures> {
     let [noisy, ours, floor] = ["noisy", "neighbour", "floor"].map(|what| format!("{what}-{name}"));
     for namespace in [&noisy, &ours, &floor] {
         arena.namespace(namespace).await?;
@@ -147,7 +152,7 @@ async fn beside(arena: &Arena, operator: &OperatorProcess, count: usize, name: &
     ended?;
     arena.remove_plans(&ours).await?;
     until_gone(operator, 0).await?;
-    Ok(Seen { quiet, noisy: beside, memory, asked: asked.into_inner(), failed: failed.into_inner() })
+    Ok(AttackFigures { quiet, noisy: beside, memory, asked: asked.into_inner(), failed: failed.into_inner() })
 }
 
 /// Waits until no more than so many objects are served.

@@ -278,13 +278,13 @@ const DEPENDENCIES: [&[&str]; 5] = [
 ];
 
 /// An entry of a status with the name that orders call it by.
-struct Entry<'a> {
+struct NamedEntry<'a> {
     name: String,
     value: &'a Value,
 }
 
 /// All entries of these lists; what is below a group is called `group/name`.
-fn entries<'a>(object: &'a Value, lists: &[&[&str]]) -> Vec<Entry<'a>> {
+fn entries<'a>(object: &'a Value, lists: &[&[&str]]) -> Vec<NamedEntry<'a>> {
     let mut found = Vec::new();
     for path in lists {
         let mut level = vec![(String::new(), &object["status"])];
@@ -302,7 +302,7 @@ fn entries<'a>(object: &'a Value, lists: &[&[&str]]) -> Vec<Entry<'a>> {
                 })
                 .collect();
             if last {
-                found.extend(level.drain(..).map(|(name, value)| Entry { name, value }));
+                found.extend(level.drain(..).map(|(name, value)| NamedEntry { name, value }));
             }
         }
     }

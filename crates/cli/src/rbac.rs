@@ -169,7 +169,7 @@ fn print_roles(yaml: &str, output: Output) -> Result<()> {
 }
 
 /// What an object needs, as far as that is known.
-struct Found {
+struct CompiledObject {
     plan: Plan,
     /// What compiling looked at.
     asks: BTreeSet<Want>,
@@ -184,9 +184,9 @@ fn compiled(
     manifest: &OwnManifest,
     given: &RbacFacts<'_>,
     kinds: &mut KnownKinds,
-) -> Result<Found> {
+) -> Result<CompiledObject> {
     match attempt(command, manifest, given, kinds)? {
-        Ok(Compiled { plan, wants }) => Ok(Found { plan, asks: wants, note: None }),
+        Ok(Compiled { plan, wants }) => Ok(CompiledObject { plan, asks: wants, note: None }),
         Err(error) => {
             let lacking = || anyhow!("{manifest}: {error}");
             let rest = manifest.without_source().filter(|_| error.waits).ok_or_else(lacking)?;
@@ -199,7 +199,7 @@ fn compiled(
                  or --kubeconfig or --context to ask a cluster",
                 plan.owner, error.message
             );
-            Ok(Found { plan, asks: wants, note: Some(note) })
+            Ok(CompiledObject { plan, asks: wants, note: Some(note) })
         }
     }
 }
@@ -254,7 +254,12 @@ fn attempt(
 }
 
 /// What an object needs: in this cluster as rules, in others as words.
-fn collect(found: &Found, kinds: &mut KnownKinds, grants: &mut Grants, needs: &mut Vec<NeededRight>) {
+fn collect(
+    found: &CompiledObject,
+    kinds: &mut KnownKinds,
+    grants: &mut Grants,
+    needs: &mut Vec<NeededRight>,
+) {
     let plan = &found.plan;
     grants.note(found.note.clone());
     let carried_out = plan.rights().into_iter().map(|(via, right, _)| (via, right));

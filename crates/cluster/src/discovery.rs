@@ -58,12 +58,12 @@ pub(crate) type Newest = Option<Arc<KindIndex>>;
 struct Shared {
     client: Client,
     newest: watch::Sender<Newest>,
-    state: Mutex<State>,
+    state: Mutex<DiscoveryState>,
     wake: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct DiscoveryState {
     /// Groups to ask for.
     dirty: BTreeMap<String, Ask>,
     /// Since when everything is to be asked, or from when on after a failure.
@@ -125,7 +125,7 @@ impl Discovery {
         features: &Arc<Features>,
         counters: &Arc<Counters>,
     ) -> Self {
-        let state = State { all: Some(Instant::now()), ..State::default() };
+        let state = DiscoveryState { all: Some(Instant::now()), ..DiscoveryState::default() };
         let shared = Arc::new(Shared {
             client: reads.clone(),
             newest: watch::Sender::new(None),
@@ -217,7 +217,7 @@ async fn follow(follower: Follower, listener: KindListener) {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiscoveryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -56,12 +56,12 @@ pub struct Regarding {
 pub struct EventRecorder {
     client: OperatorClient,
     instance: Arc<str>,
-    said: Arc<Mutex<Memory>>,
+    said: Arc<Mutex<SentEvents>>,
 }
 
 /// What was said lately. Of words only a hash is kept, with keys that nobody outside knows.
 #[derive(Default)]
-struct Memory {
+struct SentEvents {
     said: HashMap<u64, Said>,
     keys: RandomState,
     /// When what is too old was last forgotten.
@@ -85,7 +85,7 @@ enum Write {
     Again(Timestamp, u32),
 }
 
-impl Memory {
+impl SentEvents {
     /// `begun` is the moment of the event, if it is a new one.
     fn decide(&mut self, words: u64, begun: Timestamp, now: Instant) -> Write {
         self.tidy(now);
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn equal_words_are_counted_and_other_words_are_said() {
-        let (mut memory, now) = (Memory::default(), Instant::now());
+        let (mut memory, now) = (SentEvents::default(), Instant::now());
         let (a, b) = (1, 2);
         assert_eq!(memory.decide(a, at(1), now), Write::New);
         assert_eq!(memory.decide(a, at(2), now), Write::Again(at(1), 2));
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let (mut memory, now) = (Memory::default(), Instant::now());
+        let (mut memory, now) = (SentEvents::default(), Instant::now());
         let last = REMEMBERED as u64 * 2 - 1;
         for number in 0..=last {
             memory.decide(number, at(1), now + Duration::from_micros(number));

@@ -24,7 +24,8 @@ use linchpin_engine::{
 
 use crate::{
     door::{
-        CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideRecords, SideWrite, StatusInput,
+        CompileInput, Compiled, Door, HistoryInput, HistoryRecord, HistoryStep, SideRecords, SideWrite,
+        StatusInput,
     },
     registry::KindNames,
 };
@@ -67,7 +68,13 @@ impl SideRecords<AppBundle> for Revisions {
         history::kind_names()
     }
 
-    fn history(&self, object: &AppBundle, input: &HistoryInput, kept: &[Kept], world: &World) -> HistoryStep {
+    fn history(
+        &self,
+        object: &AppBundle,
+        input: &HistoryInput,
+        kept: &[HistoryRecord],
+        world: &World,
+    ) -> HistoryStep {
         history::next(object, input, kept, world)
     }
 }

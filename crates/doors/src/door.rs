@@ -311,12 +311,13 @@ pub trait SideRecords<O>: Sync {
     fn history_kind(&self) -> KindNames;
 
     /// What is to be written or deleted now of the history of this object, which may be what it was a while ago.
-    fn history(&self, object: &O, input: &HistoryInput, kept: &[Kept], world: &World) -> HistoryStep;
+    fn history(&self, object: &O, input: &HistoryInput, kept: &[HistoryRecord], world: &World)
+    -> HistoryStep;
 }
 
 /// A record of an object's history, by its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct HistoryRecord {
     /// What it is called.
     pub name: String,
     /// Which incarnation.

@@ -24,7 +24,7 @@ use linchpin_words::{Gvk, ObjectRef, Timestamp};
 use serde_json::Value;
 
 pub use self::{planned::Planned, status_hash::StatusHash};
-use crate::door::{Backing, Claim, Kept, SideWrite, Tally, VisibleCauses};
+use crate::door::{Backing, Claim, HistoryRecord, SideWrite, Tally, VisibleCauses};
 
 /// Which subject it is: the object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct SubjectInput<'a> {
     /// What the wait-for graph says of it.
     pub ties: Ties<'a>,
     /// The records of its history; none while they have not been looked at.
-    pub kept: Option<&'a [Kept]>,
+    pub kept: Option<&'a [HistoryRecord]>,
     /// Whether nothing of it is under way or waits to be written: there is time for what nobody waits for.
     pub idle: bool,
     /// The time.

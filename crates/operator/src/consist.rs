@@ -1,19 +1,19 @@
 //! The consist process: adapters at work, and PodOpsLifecycle.
 //!
 //! The frame is the operator's ([`crate::run`]): Lease, health, metrics, signals. Inside it everything is seen on every
-//! replica (`sight`), and a `desk` decides while this process leads; `linchpin_consist` has the decisions. Writes are
+//! replica (`cluster_view`), and a `desk` decides while this process leads; `linchpin_consist` has the decisions. Writes are
 //! the process's own, with fixed keys on employers and pods, never anything under `spec`; providers are called by their
 //! adapters. A customised controller is [`enable`] with an adapter.
 
 mod acts;
 mod binding;
+mod cluster_view;
 mod counts;
 mod crew;
 mod desk;
 pub mod flags;
 mod roster;
 mod settings;
-mod sight;
 mod webhooks;
 
 use std::{process::ExitCode, sync::Arc};
@@ -30,10 +30,10 @@ use tokio::{
 
 use self::{
     acts::WriteContext,
+    cluster_view::{SharedClusterView, ToFollow},
     counts::ConsistCounts,
     desk::{Desk, DeskParts},
     roster::{OpenAdapter, Roster},
-    sight::{SharedSight, ToFollow},
 };
 pub use self::{
     crew::{Enabled, Overrides},
@@ -124,7 +124,7 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
         () = context.stop.requested() => return Ok(()),
         first = Roster::first(&mut arrivals) => first?,
     };
-    let shared = SharedSight::default();
+    let shared = SharedClusterView::default();
     let seen = shared.clone();
     context.health.require("kinds", move || match seen.look().lacks() {
         None => Ok("all are seen".to_owned()),
@@ -186,7 +186,7 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
 /// The adapters at work, and what is followed for them.
 struct RunningAdapters {
     roster: Roster,
-    shared: SharedSight,
+    shared: SharedClusterView,
     own_requests: OperatorRequests,
     context: Context,
     /// Ends with this.

@@ -95,13 +95,13 @@ pub(crate) enum ControllerMessage {
         place: driver::EffectSlot,
     },
     /// A status write ended.
-    Saved(SubscriberId, Written),
+    Saved(SubscriberId, EndedWrite),
     /// The writing of an event ended, in the turn of this namespace.
     EventWritten(Arc<str>),
 }
 
 /// How a write to an object of ours ended.
-pub(crate) struct Written {
+pub(crate) struct EndedWrite {
     /// In the turn of which namespace it was written; none where effects, or the end of the object, waited for it.
     pub(crate) background: Option<Arc<str>>,
     pub(crate) result: Result<String, OwnWriteError>,

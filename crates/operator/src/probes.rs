@@ -63,7 +63,7 @@ pub struct Probes {
 }
 
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<ProbeState>,
     /// Something is due earlier than it was, or has ended.
     changed: Condvar,
     rules: Rules,
@@ -74,7 +74,7 @@ struct Inner {
 }
 
 #[derive(Default)]
-struct State {
+struct ProbeState {
     schedule: ProbeSchedule,
     /// Whether the thread that keeps the time runs.
     kept: bool,
@@ -145,7 +145,7 @@ impl Drop for Probes {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ProbeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -30,10 +30,10 @@ type BootDependencyName = (String, String);
 
 /// What is known. Clones share it.
 #[derive(Clone, Default)]
-pub struct Tallies(Arc<Mutex<Known>>);
+pub struct Tallies(Arc<Mutex<KnownTallies>>);
 
 #[derive(Default)]
-struct Known {
+struct KnownTallies {
     objects: BTreeMap<BootDependencyName, Tally>,
     /// Held pods by namespace.
     held: BTreeMap<String, usize>,
@@ -42,7 +42,7 @@ struct Known {
 }
 
 impl Tallies {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownTallies> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +75,7 @@ impl Tallies {
     }
 
     fn clear(&self) {
-        *self.known() = Known::default();
+        *self.known() = KnownTallies::default();
     }
 }
 

@@ -99,23 +99,23 @@ fn search(configuration: &Configuration, host: &str, deadline: Instant) -> Resul
     let mut failed = false;
     for name in configuration.candidates(host) {
         match look_up(&configuration.servers, &name, deadline)? {
-            Found::Addresses(addresses) => return Ok(addresses),
-            Found::Nothing => {}
-            Found::Failed => failed = true,
+            NameAnswer::Addresses(addresses) => return Ok(addresses),
+            NameAnswer::Nothing => {}
+            NameAnswer::Failed => failed = true,
         }
     }
     Err(Miss::Name(if failed { NameFault::ServerFailed } else { NameFault::NotFound }))
 }
 
 /// What the name servers know of one name.
-enum Found {
+enum NameAnswer {
     Addresses(Vec<IpAddr>),
     Nothing,
     Failed,
 }
 
 /// Asks name server after name server, until one knows or the time is up.
-fn look_up(servers: &[SocketAddr], name: &str, deadline: Instant) -> Result<Found, Miss> {
+fn look_up(servers: &[SocketAddr], name: &str, deadline: Instant) -> Result<NameAnswer, Miss> {
     let mut silent = false;
     for server in servers.iter().cycle().take(ATTEMPTS.max(servers.len())) {
         let now = Instant::now();
@@ -123,19 +123,19 @@ fn look_up(servers: &[SocketAddr], name: &str, deadline: Instant) -> Result<Foun
             return Err(Miss::TimedOut(ProbePhase::Name));
         }
         match ask(*server, name, deadline.min(now + PATIENCE)) {
-            Ok(found @ (Found::Addresses(_) | Found::Nothing)) => return Ok(found),
-            Ok(Found::Failed) => silent = false,
+            Ok(found @ (NameAnswer::Addresses(_) | NameAnswer::Nothing)) => return Ok(found),
+            Ok(NameAnswer::Failed) => silent = false,
             Err(error) => silent = crate::stream::is_timeout(&error),
         }
     }
-    if silent { Err(Miss::TimedOut(ProbePhase::Name)) } else { Ok(Found::Failed) }
+    if silent { Err(Miss::TimedOut(ProbePhase::Name)) } else { Ok(NameAnswer::Failed) }
 }
 
 /// Asks one name server for both kinds of addresses.
-fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<Found> {
+fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<NameAnswer> {
     // A name that cannot be asked for does not exist.
     let queries = [RecordType::A, RecordType::Aaaa].map(|kind| Query::new(identifier(), name, kind));
-    let [Some(first), Some(second)] = queries else { return Ok(Found::Nothing) };
+    let [Some(first), Some(second)] = queries else { return Ok(NameAnswer::Nothing) };
     let here: IpAddr =
         if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((here, 0))?;
@@ -173,7 +173,7 @@ fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<Found> {
             },
             DnsAnswer::Addresses(some) | DnsAnswer::Truncated(some) => addresses.extend(some),
             // Some servers say so of the other kind alone, of names that have IPv4 addresses.
-            DnsAnswer::NoSuchName if query.kind() == RecordType::A => return Ok(Found::Nothing),
+            DnsAnswer::NoSuchName if query.kind() == RecordType::A => return Ok(NameAnswer::Nothing),
             DnsAnswer::NoSuchName => {}
             DnsAnswer::Failed => failed = true,
         }
@@ -186,10 +186,10 @@ fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<Found> {
     // Some servers never answer the question for IPv6 addresses: the other one decides.
     let unanswered = open.iter().any(|query| query.kind() == RecordType::A);
     match (addresses.is_empty(), unanswered) {
-        (false, _) => Ok(Found::Addresses(addresses)),
+        (false, _) => Ok(NameAnswer::Addresses(addresses)),
         (true, true) => Err(io::ErrorKind::TimedOut.into()),
-        (true, false) if failed => Ok(Found::Failed),
-        (true, false) => Ok(Found::Nothing),
+        (true, false) if failed => Ok(NameAnswer::Failed),
+        (true, false) => Ok(NameAnswer::Nothing),
     }
 }
 

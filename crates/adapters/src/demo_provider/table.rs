@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use linchpin_words::text::line_of;
 use serde_json::Value;
 
-use super::{Kept, State};
+use super::{DemoItem, DemoState};
 
 /// The widest text of a cell.
 const CELL: usize = 60;
 
 /// Everything, as plain text.
-pub(super) fn draw(state: &State) -> String {
+pub(super) fn draw(state: &DemoState) -> String {
     let mut text = String::from("Linchpin demo provider\n\nEMPLOYERS\n");
     let mut rows = vec![["SCOPE", "ID", "REMOTE VIP", "QPS", ""].map(str::to_owned)];
     for (scope, items) in &state.employers {
@@ -49,7 +49,7 @@ fn cell(text: &str) -> String {
     line_of(text, CELL)
 }
 
-fn field(kept: &Kept, path: &str) -> String {
+fn field(kept: &DemoItem, path: &str) -> String {
     match kept.statuses.pointer(path) {
         Some(Value::String(text)) if !text.is_empty() => cell(text),
         Some(Value::Number(number)) => number.to_string(),
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn the_table_shows_who_has_traffic_and_no_text_breaks_it() {
-        let mut state = State::default();
+        let mut state = DemoState::default();
         assert_eq!(draw(&state).matches("(none)").count(), 2);
-        let kept = |statuses| Kept { name: Some("web-1".to_owned()), statuses, in_traffic: None };
+        let kept = |statuses| DemoItem { name: Some("web-1".to_owned()), statuses, in_traffic: None };
         let on = json!({"ip": "10.0.0.7", "extraStatus": {"trafficOn": true, "trafficWeight": 100}});
         let items = [("web-1".to_owned(), kept(on)), ("x\n".repeat(99), kept(json!({"ip": 1})))];
         state.employees.insert("Service/shop/web".to_owned(), items.into());

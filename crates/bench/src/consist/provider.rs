@@ -26,7 +26,7 @@ pub(super) struct ReceivedRequest {
 }
 
 #[derive(Default)]
-struct State {
+struct ProviderState {
     /// Items by the path of their list, and by id.
     items: BTreeMap<String, BTreeMap<String, Value>>,
     asked: Vec<ReceivedRequest>,
@@ -35,10 +35,10 @@ struct State {
 /// The provider, until the process ends.
 pub(super) struct ProviderServer {
     address: SocketAddr,
-    shared: Arc<(Mutex<State>, Notify)>,
+    shared: Arc<(Mutex<ProviderState>, Notify)>,
 }
 
-fn state(shared: &(Mutex<State>, Notify)) -> MutexGuard<'_, State> {
+fn state(shared: &(Mutex<ProviderState>, Notify)) -> MutexGuard<'_, ProviderState> {
     shared.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -93,7 +93,7 @@ impl ProviderServer {
     }
 }
 
-async fn answer(stream: TcpStream, shared: &(Mutex<State>, Notify)) -> Result<()> {
+async fn answer(stream: TcpStream, shared: &(Mutex<ProviderState>, Notify)) -> Result<()> {
     let mut stream = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

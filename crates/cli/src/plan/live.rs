@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::link::{DependencyLink, LinkVerdict, SearchedBy, SearchedObjects};
 
 /// A kind that the cluster serves.
-struct Served {
+struct LiveKind {
     group: String,
     version: String,
     kind: String,
@@ -24,7 +24,7 @@ struct Served {
 /// A cluster, and what it serves.
 pub(super) struct LiveCluster {
     client: Client,
-    served: Vec<Served>,
+    served: Vec<LiveKind>,
 }
 
 impl LiveCluster {
@@ -37,7 +37,7 @@ impl LiveCluster {
             let all = group.versions().flat_map(move |version| group.versioned_resources(version));
             all.collect::<Vec<_>>()
         });
-        let served = resources.map(|(resource, capabilities)| Served {
+        let served = resources.map(|(resource, capabilities)| LiveKind {
             group: resource.group,
             version: resource.version,
             kind: resource.kind,

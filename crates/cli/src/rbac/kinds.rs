@@ -26,21 +26,21 @@ const PORCH: [(&str, &str, &str); 4] = [
     ("porch.kpt.dev", "PackageRevisionResources", "packagerevisionresources"),
 ];
 
-fn porch((group, kind, plural): &(&str, &str, &str)) -> Entry {
+fn porch((group, kind, plural): &(&str, &str, &str)) -> ListedKind {
     let kind = Gvk::new(*group, "v1alpha1", *kind);
-    Entry { kind, plural: (*plural).to_owned(), short: Vec::new(), namespaced: true }
+    ListedKind { kind, plural: (*plural).to_owned(), short: Vec::new(), namespaced: true }
 }
 
 /// One kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct ListedKind {
     kind: Gvk,
     plural: String,
     short: Vec<String>,
     namespaced: bool,
 }
 
-impl Entry {
+impl ListedKind {
     fn is_called(&self, word: &KindWord) -> bool {
         word.group.as_ref().is_none_or(|group| *group == self.kind.group)
             && (self.kind.kind.eq_ignore_ascii_case(&word.word)
@@ -76,7 +76,7 @@ impl Entry {
 /// All kinds that are known, and those that had to be guessed.
 #[derive(Debug, Default)]
 pub(crate) struct KnownKinds {
-    known: Vec<Entry>,
+    known: Vec<ListedKind>,
     guessed: BTreeSet<String>,
 }
 
@@ -84,9 +84,9 @@ impl KnownKinds {
     /// Our own kinds, and those of these definitions.
     pub(super) fn new(definitions: &[Value], registry: &Registry) -> Self {
         let ours = registry.definitions();
-        let ours = ours.iter().filter_map(|definition| Entry::of(&json!(definition)));
-        let mut known: Vec<Entry> = ours.chain(definitions.iter().filter_map(Entry::of)).collect();
-        let plane = Entry {
+        let ours = ours.iter().filter_map(|definition| ListedKind::of(&json!(definition)));
+        let mut known: Vec<ListedKind> = ours.chain(definitions.iter().filter_map(ListedKind::of)).collect();
+        let plane = ListedKind {
             kind: control_plane(),
             plural: CONTROL_PLANES.to_owned(),
             short: vec!["cp".to_owned(), "cps".to_owned()],
@@ -108,7 +108,7 @@ impl KnownKinds {
             .context("asking the cluster which kinds it serves")?;
         for group in found.groups_alphabetical() {
             for (resource, capabilities) in group.recommended_resources() {
-                let entry = Entry {
+                let entry = ListedKind {
                     kind: Gvk::new(resource.group, resource.version, resource.kind),
                     plural: resource.plural,
                     short: Vec::new(),
@@ -124,7 +124,7 @@ impl KnownKinds {
 
     /// The kind that a word means. What another cluster serves is not known here, and so not remarked upon.
     pub(super) fn answer(&mut self, word: &KindWord, here: bool) -> Served {
-        let meant: Vec<&Entry> = self.known.iter().filter(|entry| entry.is_called(word)).collect();
+        let meant: Vec<&ListedKind> = self.known.iter().filter(|entry| entry.is_called(word)).collect();
         match meant.as_slice() {
             [one] => one.served(),
             [] => {
@@ -156,8 +156,8 @@ impl KnownKinds {
     }
 }
 
-fn guess(word: &KindWord) -> Entry {
-    Entry {
+fn guess(word: &KindWord) -> ListedKind {
+    ListedKind {
         kind: Gvk::new(
             word.group.clone().unwrap_or_default(),
             word.version.clone().unwrap_or_else(|| "v1".to_owned()),

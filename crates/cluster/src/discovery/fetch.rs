@@ -28,7 +28,7 @@ pub(super) async fn everything(client: &Client) -> Result<ServedGroups, CallErro
     let mut silent = BTreeSet::new();
     for document in [core, others] {
         match document {
-            Document::Aggregated(list) => {
+            DiscoveryDocument::Aggregated(list) => {
                 for group in list.items {
                     let name = group.metadata.as_ref().and_then(|metadata| metadata.name.clone());
                     let name = name.unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) async fn everything(client: &Client) -> Result<ServedGroups, CallErro
                     groups.insert(name, aggregated(group));
                 }
             }
-            Document::Names(names) => {
+            DiscoveryDocument::Names(names) => {
                 for name in names.into_iter().take(limits::DISCOVERED_GROUPS) {
                     match one(client, &name).await {
                         Ok(Some(group)) => drop(groups.insert(name, group)),
@@ -96,12 +96,12 @@ async fn versions(client: &Client, group: &str) -> Result<Vec<String>, CallError
     Ok(versions)
 }
 
-enum Document {
+enum DiscoveryDocument {
     Aggregated(APIGroupDiscoveryList),
     Names(Vec<String>),
 }
 
-async fn document(client: &Client, path: &str) -> Result<Document, CallError> {
+async fn document(client: &Client, path: &str) -> Result<DiscoveryDocument, CallError> {
     #[derive(Deserialize)]
     struct Kind {
         #[serde(default)]
@@ -112,9 +112,9 @@ async fn document(client: &Client, path: &str) -> Result<Document, CallError> {
     let answer = call::call(client, call::get(&ApiUrl::new(path), Form::Discovery)?).await?;
     let kind: Kind = answer.read()?;
     Ok(match kind.kind.as_str() {
-        "APIGroupDiscoveryList" => Document::Aggregated(answer.read()?),
-        "APIVersions" => Document::Names(vec![String::new()]),
-        _ => Document::Names(kind.groups.into_iter().map(|group| group.name).collect()),
+        "APIGroupDiscoveryList" => DiscoveryDocument::Aggregated(answer.read()?),
+        "APIVersions" => DiscoveryDocument::Names(vec![String::new()]),
+        _ => DiscoveryDocument::Names(kind.groups.into_iter().map(|group| group.name).collect()),
     })
 }
 

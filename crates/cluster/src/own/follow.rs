@@ -105,12 +105,12 @@ async fn follow_selected(
 /// Hands over what arrives, and finds the deletions that were missed during a break.
 struct ReportSink<T> {
     report: T,
-    known: Mutex<Known>,
+    known: Mutex<KnownNames>,
     metadata_only: bool,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownNames {
     there: BTreeSet<NamespacedName>,
     /// What has been seen of a list that is being read.
     listing: Option<BTreeSet<NamespacedName>>,
@@ -119,12 +119,12 @@ struct Known {
 }
 
 impl<T> ReportSink<T> {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownNames> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl KnownNames {
     fn saw(&mut self, place: NamespacedName) {
         self.listing.as_mut().unwrap_or(&mut self.there).insert(place);
     }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_a_new_list_does_not_name_is_gone() {
-        let mut known = Known { listing: Some(BTreeSet::new()), ..Known::default() };
+        let mut known = KnownNames { listing: Some(BTreeSet::new()), ..KnownNames::default() };
         known.saw(place("a"));
         known.saw(place("b"));
         assert_eq!(known.complete(), []);

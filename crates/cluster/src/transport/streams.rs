@@ -51,14 +51,14 @@ struct Pool {
     plain: Plain,
     limit: usize,
     keep_alive: (Duration, Duration),
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 /// A connection being made; fails with the reason.
 type Opening = Shared<BoxFuture<'static, Result<(), String>>>;
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     connections: Vec<Member>,
     next_id: u64,
     /// The connection being made, if any; all who need a slot wait for the same one.
@@ -88,7 +88,7 @@ enum StreamChoice {
 
 impl Streams {
     pub(super) fn new(connector: Connector, plain: Plain, options: &TransportOptions) -> Self {
-        let state = State { plain_only: !connector.may_speak_http2(), ..State::default() };
+        let state = PoolState { plain_only: !connector.may_speak_http2(), ..PoolState::default() };
         Self {
             shared: Arc::new(Pool {
                 connector,
@@ -171,7 +171,7 @@ impl Pool {
         }
     }
 
-    fn take_slot(self: &Arc<Self>, state: &mut State) -> Option<StreamChoice> {
+    fn take_slot(self: &Arc<Self>, state: &mut PoolState) -> Option<StreamChoice> {
         state.connections.retain(|member| !member.sender.is_closed());
         let member = state.connections.iter_mut().find(|member| {
             let allowed = member.allowed.load(Ordering::Relaxed).clamp(1, self.limit);
@@ -245,7 +245,7 @@ impl Pool {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,7 +36,7 @@ use linchpin_words::{Gvk, KindWord, Reason, keys, limits, text};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    door::{CompileInput, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput},
+    door::{CompileInput, HistoryInput, HistoryRecord, HistoryStep, SideWrite, StatusInput},
     errors::{at, not_yet},
     names,
     owner::Owner,
@@ -70,7 +70,7 @@ pub(super) fn kind_names() -> KindNames {
 }
 
 /// The question what a revision recorded of each part.
-fn parts_want(owner: &Owner, revision: &Known<'_>) -> Want {
+fn parts_want(owner: &Owner, revision: &KnownRevision<'_>) -> Want {
     let reads = ReadSet::dotted(["metadata.ownerReferences", "spec.parts"]);
     Want::object(via(), kind(), Some(owner.namespace.clone()), &revision.kept.name, reads)
 }
@@ -174,16 +174,23 @@ fn is_owned(item: &Projection, owner: &Owner) -> bool {
 }
 
 /// How the history of a bundle goes on.
-pub(super) fn next(object: &AppBundle, input: &HistoryInput, kept: &[Kept], world: &World) -> HistoryStep {
+pub(super) fn next(
+    object: &AppBundle,
+    input: &HistoryInput,
+    kept: &[HistoryRecord],
+    world: &World,
+) -> HistoryStep {
     let mut step = HistoryStep::default();
     if object.spec.rollback.is_some() {
         return step;
     }
     let owner = Owner::of(object);
-    let mut known: Vec<Known<'_>> = kept.iter().filter_map(|kept| Known::of(kept, &owner)).collect();
+    let mut known: Vec<KnownRevision<'_>> =
+        kept.iter().filter_map(|kept| KnownRevision::of(kept, &owner)).collect();
     known.sort_by_key(|revision| revision.number);
-    let settled =
-        |newest: &Known<'_>| newest.is_of(&owner) && [DEPLOYED, result(input)].contains(&newest.result);
+    let settled = |newest: &KnownRevision<'_>| {
+        newest.is_of(&owner) && [DEPLOYED, result(input)].contains(&newest.result)
+    };
     if known.len() <= limits::REVISIONS && known.last().is_some_and(settled) {
         // By far the most frequent case, known without a look at the spec, which may be large.
         return step;
@@ -221,7 +228,11 @@ pub(super) fn next(object: &AppBundle, input: &HistoryInput, kept: &[Kept], worl
 }
 
 /// What a revision recorded of each part; or the question for it, where it was not looked at yet.
-fn parts_of(revision: &Known<'_>, owner: &Owner, world: &World) -> Result<BTreeMap<String, String>, Want> {
+fn parts_of(
+    revision: &KnownRevision<'_>,
+    owner: &Owner,
+    world: &World,
+) -> Result<BTreeMap<String, String>, Want> {
     let want = parts_want(owner, revision);
     match world.get(&want) {
         None => Err(want),
@@ -246,16 +257,16 @@ fn result(history_input: &HistoryInput) -> &'static str {
 
 /// A revision that is there, as its metadata says. A user who may write revisions may write that too: it costs them the
 /// history of their own bundle, and nothing is ever done by it but keeping revisions.
-struct Known<'a> {
-    kept: &'a Kept,
+struct KnownRevision<'a> {
+    kept: &'a HistoryRecord,
     number: i64,
     generation: i64,
     result: &'a str,
     digest: &'a str,
 }
 
-impl<'a> Known<'a> {
-    fn of(kept: &'a Kept, owner: &Owner) -> Option<Self> {
+impl<'a> KnownRevision<'a> {
+    fn of(kept: &'a HistoryRecord, owner: &Owner) -> Option<Self> {
         let text = |key: &str| kept.annotations.get(key).map(String::as_str);
         // One that was written before revisions said so in their metadata is known by its name.
         let number = kept.name.strip_prefix(&owner.name)?.strip_prefix('-')?;
@@ -453,8 +464,8 @@ mod tests {
         let owner = Owner::of(&AppBundle::new("shop", AppBundleSpec::default()));
         let number = |written: &str| {
             let annotations = BTreeMap::from([(keys::HISTORY_NUMBER.to_owned(), written.to_owned())]);
-            let kept = Kept { name: "shop-1".to_owned(), uid: "u".to_owned(), annotations };
-            Known::of(&kept, &owner).map(|known| known.number)
+            let kept = HistoryRecord { name: "shop-1".to_owned(), uid: "u".to_owned(), annotations };
+            KnownRevision::of(&kept, &owner).map(|known| known.number)
         };
         let last = i64::MAX.to_string();
         for forged in [last.as_str(), "9223372036854775808", "0", "-1", "x", ""] {

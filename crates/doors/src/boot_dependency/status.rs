@@ -36,14 +36,14 @@ pub fn draw(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDepe
     let all = object.spec.depends_on.len();
     let rows = rows(object, status_input);
     let met = count(object, report);
-    let verdict = Verdict::of(object, report, met);
+    let words = PhaseWords::of(object, report, met);
     let mut conditions = current.map(|status| status.common.conditions.clone()).unwrap_or_default();
     for (kind, holds) in [
-        (ConditionType::Ready, verdict.phase == READY),
-        (ConditionType::Reconciling, verdict.reconciling),
-        (ConditionType::Stalled, verdict.phase == Phase::Failed.as_str()),
+        (ConditionType::Ready, words.phase == READY),
+        (ConditionType::Reconciling, words.reconciling),
+        (ConditionType::Stalled, words.phase == Phase::Failed.as_str()),
     ] {
-        let (reason, message) = (verdict.reason, &verdict.condition);
+        let (reason, message) = (words.reason, &words.condition);
         let new = Condition::new(kind, holds, reason, message, generation, status_input.now);
         condition::set(&mut conditions, new);
     }
@@ -64,8 +64,8 @@ pub fn draw(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDepe
     BootDependencyStatus {
         common: CommonStatus {
             observed_generation: generation,
-            phase: Some(verdict.phase.to_owned()),
-            message: Some(text::line(&message(&verdict, report))),
+            phase: Some(words.phase.to_owned()),
+            message: Some(text::line(&message(&words, report))),
             conditions,
             blocked_by,
             edges: entries::edges(current.and_then(|status| status.common.edges.as_ref()), status_input),
@@ -84,7 +84,7 @@ pub(super) fn is_met(step: &StepReport) -> bool {
 }
 
 /// What is said of the whole.
-struct Verdict {
+struct PhaseWords {
     phase: &'static str,
     reconciling: bool,
     reason: Reason,
@@ -99,7 +99,7 @@ fn count(object: &BootDependency, report: &Report) -> usize {
 
 /// The word for where an object is.
 pub(super) fn phase_word(object: &BootDependency, report: &Report) -> &'static str {
-    Verdict::of(object, report, count(object, report)).phase
+    PhaseWords::of(object, report, count(object, report)).phase
 }
 
 /// How much of what an object waits for is there.
@@ -143,7 +143,7 @@ fn circle(object: &BootDependency, report: &Report) -> String {
     format!("circular dependency detected: {}", names.join(" → "))
 }
 
-impl Verdict {
+impl PhaseWords {
     fn of(object: &BootDependency, report: &Report, met: usize) -> Self {
         let all = object.spec.depends_on.len();
         if report.cycle.is_some() && met < all && report.phase != Phase::Suspended {
@@ -181,9 +181,9 @@ impl Verdict {
 }
 
 /// The one line: what is waited for first, and how much more there is.
-fn message(verdict: &Verdict, report: &Report) -> String {
+fn message(words: &PhaseWords, report: &Report) -> String {
     let unmet: Vec<&StepReport> = report.steps.iter().filter(|step| !is_met(step)).collect();
-    match (verdict.reason, unmet.as_slice()) {
+    match (words.reason, unmet.as_slice()) {
         (Reason::DependenciesNotReady, [first, rest @ ..]) => {
             // What is called like its target is named once.
             let why = if *first.reason == *Reason::NoEndpoints.as_str() {
@@ -197,7 +197,7 @@ fn message(verdict: &Verdict, report: &Report) -> String {
             }
             line
         }
-        _ => verdict.condition.clone(),
+        _ => words.condition.clone(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use linchpin_engine::contract::World;
 use linchpin_words::limits;
 
-use crate::door::{HistoryInput, HistoryStep, Kept, SideRecords};
+use crate::door::{HistoryInput, HistoryRecord, HistoryStep, SideRecords};
 
 /// The history of one object, as far as it is not written down.
 pub(super) struct History<O> {
@@ -59,7 +59,7 @@ impl<O> History<O> {
         &mut self,
         beside: &dyn SideRecords<O>,
         object: &O,
-        kept: Option<&[Kept]>,
+        kept: Option<&[HistoryRecord]>,
         world: &World,
     ) -> HistoryStep {
         let Some(kept) = kept.filter(|_| self.kept) else { return HistoryStep::default() };

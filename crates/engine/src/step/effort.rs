@@ -21,10 +21,10 @@ const FEW: u32 = 64;
 
 /// Answers of earlier steps to what has not changed since. Volatile, and never more than one step used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Verdicts(Option<Box<Kept>>);
+pub struct Verdicts(Option<Box<KeptVerdicts>>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Kept {
+struct KeptVerdicts {
     /// Changes with each step: what a step did not use has the mark of an earlier one.
     round: bool,
     used: usize,
@@ -73,7 +73,7 @@ impl Verdicts {
     fn end(&mut self) {
         let Some(kept) = &mut self.0 else { return };
         if kept.used < kept.answers.len() {
-            let Kept { round, answers, words, .. } = kept.as_mut();
+            let KeptVerdicts { round, answers, words, .. } = kept.as_mut();
             answers.retain(|_, (_, used)| used == round);
             words.retain(|key, _| answers.contains_key(key));
         }

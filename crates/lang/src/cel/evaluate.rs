@@ -183,11 +183,11 @@ impl<'a> CelMachine<'a> {
 
     /// `&&` and `||`: the deciding value on either side decides, whatever is wrong or missing on the other.
     fn both(&mut self, left: &'a CelNode, right: &'a CelNode, deciding: bool) -> CelResult<'a> {
-        let mut verdict = Verdict::new(deciding);
-        if verdict.hear(self.truth(left))? || verdict.hear(self.truth(right))? {
+        let mut chain = BooleanChain::new(deciding);
+        if chain.hear(self.truth(left))? || chain.hear(self.truth(right))? {
             return Ok(CelValue::Bool(deciding));
         }
-        verdict.give()
+        chain.give()
     }
 
     fn list(&mut self, node: &'a CelNode, items: &'a [LiteralEntry]) -> CelResult<'a> {
@@ -274,13 +274,13 @@ impl<'a> CelMachine<'a> {
 
     /// `all` and `exists`: one deciding element is enough, whatever is wrong or missing in others.
     fn quantify(&mut self, items: &CelList<'a>, test: &'a CelNode, deciding: bool) -> CelResult<'a> {
-        let mut verdict = Verdict::new(deciding);
+        let mut chain = BooleanChain::new(deciding);
         for item in items.iter() {
-            if verdict.hear(self.with(item, |machine| machine.truth(test)))? {
+            if chain.hear(self.with(item, |machine| machine.truth(test)))? {
                 return Ok(CelValue::Bool(deciding));
             }
         }
-        verdict.give()
+        chain.give()
     }
 
     fn with<T>(
@@ -296,14 +296,14 @@ impl<'a> CelMachine<'a> {
 }
 
 /// What is known so far of a chain of `&&` or `||`.
-struct Verdict<'a> {
+struct BooleanChain<'a> {
     deciding: bool,
     pending: Option<CelStop<'a>>,
 }
 
-impl<'a> Verdict<'a> {
+impl<'a> BooleanChain<'a> {
     fn new(deciding: bool) -> Self {
-        Verdict { deciding, pending: None }
+        BooleanChain { deciding, pending: None }
     }
 
     /// Takes in one part; true when it decides. A bound that was reached ends everything: going on would cost more.

@@ -27,18 +27,18 @@ pub(crate) fn of(tree: &Tree) -> StaticReads {
     let mut finder = Finder {
         tree,
         reads: StaticReads::default(),
-        variables: vec![("$", Known::Path(DataPath::default()))],
+        variables: vec![("$", KnownValue::Path(DataPath::default()))],
         visible: 0,
         calls: Vec::new(),
         nodes: 0,
     };
-    finder.walk(&Known::Path(DataPath::default()), &tree.main);
+    finder.walk(&KnownValue::Path(DataPath::default()), &tree.main);
     finder.reads
 }
 
 /// What is known about a value.
 #[derive(Clone, PartialEq, Eq)]
-enum Known {
+enum KnownValue {
     /// It is the data at this path.
     Path(DataPath),
     /// It is made by the template, or below something that already counts as read.
@@ -48,26 +48,26 @@ enum Known {
 struct Finder<'t> {
     tree: &'t Tree,
     reads: StaticReads,
-    variables: Vec<(&'t str, Known)>,
+    variables: Vec<(&'t str, KnownValue)>,
     visible: usize,
-    calls: Vec<(&'t str, Known)>,
+    calls: Vec<(&'t str, KnownValue)>,
     nodes: usize,
 }
 
 impl<'t> Finder<'t> {
     /// Notes that a value is used as a whole.
-    fn consume(&mut self, value: &Known) {
-        if let Known::Path(path) = value {
+    fn consume(&mut self, value: &KnownValue) {
+        if let KnownValue::Path(path) = value {
             self.reads.dynamic |= path.is_root();
             self.reads.paths.insert(path.clone());
         }
     }
 
-    fn walk(&mut self, dot: &Known, nodes: &'t [TemplateNode]) {
+    fn walk(&mut self, dot: &KnownValue, nodes: &'t [TemplateNode]) {
         for node in nodes {
             self.nodes += 1;
             if self.nodes > NODES {
-                self.consume(&Known::Path(DataPath::default()));
+                self.consume(&KnownValue::Path(DataPath::default()));
                 return;
             }
             let mark = self.variables.len();
@@ -86,9 +86,9 @@ impl<'t> Finder<'t> {
                     let value = self.pipeline(dot, over);
                     self.consume(&value);
                     for (_, known) in &mut self.variables[mark..] {
-                        *known = Known::Covered;
+                        *known = KnownValue::Covered;
                     }
-                    self.walk(&Known::Covered, body);
+                    self.walk(&KnownValue::Covered, body);
                     self.walk(dot, otherwise);
                 }
                 NodeKind::Template { name, argument } => self.call(dot, name, argument.as_ref()),
@@ -97,7 +97,7 @@ impl<'t> Finder<'t> {
         }
     }
 
-    fn branches(&mut self, dot: &Known, branches: &'t Branches, sets_dot: bool) {
+    fn branches(&mut self, dot: &KnownValue, branches: &'t Branches, sets_dot: bool) {
         for (test, body) in &branches.tests {
             let value = self.pipeline(dot, test);
             self.consume(&value);
@@ -106,8 +106,8 @@ impl<'t> Finder<'t> {
         self.walk(dot, &branches.otherwise);
     }
 
-    fn call(&mut self, dot: &Known, name: &'t str, argument: Option<&'t Pipeline>) {
-        let dot = argument.map_or(Known::Covered, |argument| self.pipeline(dot, argument));
+    fn call(&mut self, dot: &KnownValue, name: &'t str, argument: Option<&'t Pipeline>) {
+        let dot = argument.map_or(KnownValue::Covered, |argument| self.pipeline(dot, argument));
         let Some(body) = self.tree.named.get(name) else {
             return;
         };
@@ -129,12 +129,12 @@ impl<'t> Finder<'t> {
         self.calls.pop();
     }
 
-    fn pipeline(&mut self, dot: &Known, pipeline: &'t Pipeline) -> Known {
+    fn pipeline(&mut self, dot: &KnownValue, pipeline: &'t Pipeline) -> KnownValue {
         let mut value = None;
         for command in &pipeline.commands {
             value = Some(self.command(dot, command, value));
         }
-        let value = value.unwrap_or(Known::Covered);
+        let value = value.unwrap_or(KnownValue::Covered);
         for name in &pipeline.variables {
             if pipeline.assigns {
                 // Which of the assignments a later use sees depends on the run: count all as read.
@@ -142,7 +142,7 @@ impl<'t> Finder<'t> {
                 let known =
                     self.variables[self.visible..].iter_mut().rev().find(|(known, _)| **known == **name);
                 if let Some((_, slot)) = known {
-                    let before = std::mem::replace(slot, Known::Covered);
+                    let before = std::mem::replace(slot, KnownValue::Covered);
                     self.consume(&before);
                 }
             } else {
@@ -152,7 +152,7 @@ impl<'t> Finder<'t> {
         value
     }
 
-    fn command(&mut self, dot: &Known, words: &'t [Operand], last: Option<Known>) -> Known {
+    fn command(&mut self, dot: &KnownValue, words: &'t [Operand], last: Option<KnownValue>) -> KnownValue {
         let OperandKind::Function(function) = &words[0].kind else {
             return self.operand(dot, &words[0]);
         };
@@ -182,11 +182,11 @@ impl<'t> Finder<'t> {
         if let Some(value) = last {
             self.consume(&value);
         }
-        Known::Covered
+        KnownValue::Covered
     }
 
     /// A value reached with keys instead of fields; only literal ones can be followed.
-    fn descend(&mut self, dot: &Known, base: &'t Operand, keys: &'t [Operand]) -> Known {
+    fn descend(&mut self, dot: &KnownValue, base: &'t Operand, keys: &'t [Operand]) -> KnownValue {
         let mut value = self.operand(dot, base);
         for key in keys {
             let literal = match &key.kind {
@@ -195,48 +195,48 @@ impl<'t> Finder<'t> {
                 _ => None,
             };
             match (literal, &value) {
-                (Some(key), Known::Path(path)) => value = self.below(path.clone(), [key]),
-                (Some(_), Known::Covered) => {}
+                (Some(key), KnownValue::Path(path)) => value = self.below(path.clone(), [key]),
+                (Some(_), KnownValue::Covered) => {}
                 (None, _) => {
                     let key = self.operand(dot, key);
                     self.consume(&key);
-                    self.reads.dynamic |= value != Known::Covered;
+                    self.reads.dynamic |= value != KnownValue::Covered;
                     self.consume(&value);
-                    value = Known::Covered;
+                    value = KnownValue::Covered;
                 }
             }
         }
         value
     }
 
-    fn operand(&mut self, dot: &Known, operand: &'t Operand) -> Known {
+    fn operand(&mut self, dot: &KnownValue, operand: &'t Operand) -> KnownValue {
         let (base, names) = match &operand.kind {
             OperandKind::Dot => return dot.clone(),
             OperandKind::Field(names) => (dot.clone(), names.as_slice()),
             OperandKind::Variable(name, names) => {
                 let known = self.variables[self.visible..].iter().rev().find(|(known, _)| **known == **name);
-                (known.map_or(Known::Covered, |(_, known)| known.clone()), names.as_slice())
+                (known.map_or(KnownValue::Covered, |(_, known)| known.clone()), names.as_slice())
             }
             OperandKind::Pipeline(pipeline) => return self.pipeline(dot, pipeline),
             OperandKind::Chain(base, names) => (self.operand(dot, base), names.as_slice()),
-            _ => return Known::Covered,
+            _ => return KnownValue::Covered,
         };
         match base {
-            Known::Path(path) => self.below(path, names.iter().map(|name| String::from(&**name))),
-            Known::Covered => Known::Covered,
+            KnownValue::Path(path) => self.below(path, names.iter().map(|name| String::from(&**name))),
+            KnownValue::Covered => KnownValue::Covered,
         }
     }
 
     /// The place these segments below a path; very far down, the place above it counts as read instead. Nested
     /// blocks would otherwise add up to paths whose number and length multiply.
-    fn below(&mut self, mut path: DataPath, segments: impl IntoIterator<Item = String>) -> Known {
+    fn below(&mut self, mut path: DataPath, segments: impl IntoIterator<Item = String>) -> KnownValue {
         for segment in segments {
             if path.segments().len() >= limits::FIELDS {
-                self.consume(&Known::Path(path));
-                return Known::Covered;
+                self.consume(&KnownValue::Path(path));
+                return KnownValue::Covered;
             }
             path.push(segment);
         }
-        Known::Path(path)
+        KnownValue::Path(path)
     }
 }

@@ -15,7 +15,7 @@ use linchpin_words::{Timestamp, keys::consist as keys};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::sight::Followed;
+use super::cluster_view::Followed;
 use crate::controller::{FAILED, caught};
 
 /// How long one request may take.

@@ -22,7 +22,7 @@ use linchpin_words::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{crew::Worker, sight::Binding};
+use super::{cluster_view::Binding, crew::Worker};
 
 /// The most employees that are listed.
 const LISTED: usize = 200;

@@ -24,7 +24,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::sight::{EmployerKey, Name};
+use super::cluster_view::{EmployerKey, Name};
 use crate::controller::now;
 
 /// An operation that takes longer is stuck.

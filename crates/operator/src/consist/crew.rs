@@ -15,7 +15,7 @@ use linchpin_consist::{
 use linchpin_words::{Gvk, Timestamp, hash::sha256_hex, keys::consist as keys};
 use tokio::sync::Semaphore;
 
-use super::sight::{EmployerKey, PODS, Sight};
+use super::cluster_view::{ClusterView, EmployerKey, PODS};
 
 /// How many employers of one adapter are remembered as they were read; beyond that it begins anew.
 const REMEMBERED: usize = 20_000;
@@ -220,13 +220,13 @@ impl AdapterWorkers {
     /// The entries that a pod is to have: of the employers of ours that select it, and that mark pods.
     pub(super) fn entries(
         &self,
-        sight: &Sight,
+        cluster_view: &ClusterView,
         namespace: &str,
         pod: &str,
         labels: &BTreeMap<String, String>,
     ) -> Vec<PodEntry> {
         let mut entries = Vec::new();
-        let selecting = sight.selecting(PODS, namespace, pod, labels);
+        let selecting = cluster_view.selecting(PODS, namespace, pod, labels);
         for employer in selecting.into_iter().filter(|employer| !employer.deleting) {
             let Some(worker) = self.of(employer).filter(|worker| worker.follows) else { continue };
             let read = worker.read(employer);

@@ -2,8 +2,8 @@
 //!
 //! One task owns everything about all employers and pods, so there are no races between them. What changed makes employers
 //! and pods *dirty*; every dirty employer is settled (`linchpin_consist::settle`), then every dirty pod is advanced
-//! (`linchpin_consist::lifecycle`), from the same sight. Requests and calls run elsewhere and come back as messages. What
-//! is remembered here may be lost at any time: what must survive lies on the objects.
+//! (`linchpin_consist::lifecycle`), from the same view of the cluster. Requests and calls run elsewhere and come back as
+//! messages. What is remembered here may be lost at any time: what must survive lies on the objects.
 
 mod employers;
 mod leaving;
@@ -33,11 +33,11 @@ use self::{employers::Case, pods::PodCase, rulebook::RuleBook};
 use super::{
     ConsistMode,
     acts::WriteContext,
+    cluster_view::{ClusterView, EmployerKey, FollowedKinds, Name, PODS, SharedClusterView, ViewChange},
     counts::ConsistCounts,
     crew::AdapterWorkers,
     roster::Roster,
     settings::Lifecycle,
-    sight::{EmployerKey, FollowedKinds, Name, PODS, SharedSight, Sight, SightChange},
 };
 use crate::{
     controller::{now, timers::Timers},
@@ -77,7 +77,7 @@ enum Wake {
 #[derive(Clone)]
 pub(super) struct DeskParts {
     pub(super) context: Context,
-    pub(super) shared: SharedSight,
+    pub(super) shared: SharedClusterView,
     pub(super) crew: Arc<AdapterWorkers>,
     pub(super) kinds: FollowedKinds,
     /// Who may have joined them.
@@ -179,18 +179,18 @@ impl Desk {
         let staff = self.parts.roster.staff();
         (self.parts.crew, self.parts.kinds) = (staff.crew, staff.kinds);
         let shared = self.parts.shared.clone();
-        let sight = shared.look();
-        self.has_seen_all = sight.lacks().is_none() && sight.has_asked_for_engines();
-        self.dirty.extend(sight.employers.keys().cloned());
+        let cluster_view = shared.look();
+        self.has_seen_all = cluster_view.lacks().is_none() && cluster_view.has_asked_for_engines();
+        self.dirty.extend(cluster_view.employers.keys().cloned());
         self.dirty.extend(self.cases.keys().cloned());
-        for ((namespace, _), binding) in &sight.bindings {
+        for ((namespace, _), binding) in &cluster_view.bindings {
             self.dirty.extend(self.bound(namespace, &binding.spec.employer));
         }
-        for ((_, namespace), pods) in sight.employees.iter().filter(|((kind, _), _)| *kind == PODS) {
+        for ((_, namespace), pods) in cluster_view.employees.iter().filter(|((kind, _), _)| *kind == PODS) {
             let controlled = pods.values().filter(|pod| pod.is_controlled());
             self.dirty_pods.extend(controlled.map(|pod| (namespace.clone(), pod.name.clone())));
         }
-        self.dirty_rules.extend(sight.rules.keys().map(|(namespace, _)| namespace.clone()));
+        self.dirty_rules.extend(cluster_view.rules.keys().map(|(namespace, _)| namespace.clone()));
     }
 
     /// The employer that a binding names.
@@ -206,17 +206,17 @@ impl Desk {
     }
 
     /// Something was seen to have changed.
-    fn note_change(&mut self, change: SightChange) {
+    fn note_change(&mut self, change: ViewChange) {
         match change {
-            SightChange::Employer(key) => drop(self.dirty.insert(key)),
-            SightChange::Binding { namespace, binding } => {
+            ViewChange::Employer(key) => drop(self.dirty.insert(key)),
+            ViewChange::Binding { namespace, binding } => {
                 self.dirty.extend(self.bound(&namespace, &binding.spec.employer));
             }
-            SightChange::Employee { kind, namespace, old, new } => {
+            ViewChange::Employee { kind, namespace, old, new } => {
                 let shared = self.parts.shared.clone();
-                let sight = shared.look();
-                self.employers_touched(&sight, kind, &namespace, [old.as_ref(), new.as_ref()]);
-                drop(sight);
+                let cluster_view = shared.look();
+                self.employers_touched(&cluster_view, kind, &namespace, [old.as_ref(), new.as_ref()]);
+                drop(cluster_view);
                 if kind == PODS {
                     if let Some(pod) = new.as_ref().or(old.as_ref()) {
                         self.dirty_pods.insert((namespace.clone(), pod.name.clone()));
@@ -226,31 +226,33 @@ impl Desk {
                     }
                 }
             }
-            SightChange::Rules(namespace) => drop(self.dirty_rules.insert(namespace)),
-            SightChange::Slices(namespace) => {
+            ViewChange::Rules(namespace) => drop(self.dirty_rules.insert(namespace)),
+            ViewChange::Slices(namespace) => {
                 let here = self.pods.range((namespace.clone(), String::new())..);
                 let here = here.take_while(|((place, _), _)| *place == namespace);
                 let busy = here.filter(|(_, case)| case.is_busy());
                 self.dirty_pods.extend(busy.map(|(name, _)| name.clone()));
             }
-            SightChange::Namespace(name) => {
+            ViewChange::Namespace(name) => {
                 let here = self.cases.keys().filter(|(_, namespace, _)| *namespace == name);
                 self.dirty.extend(here.cloned());
             }
-            SightChange::All => self.begin_anew(),
+            ViewChange::All => self.begin_anew(),
         }
     }
 
     /// The employers that an employee concerns, as it was or as it is.
     fn employers_touched(
         &mut self,
-        sight: &Sight,
+        cluster_view: &ClusterView,
         kind: usize,
         namespace: &str,
         views: [Option<&Arc<linchpin_consist::PodView>>; 2],
     ) {
-        for here in views.into_iter().flatten().flat_map(|view| sight.concerned(kind, namespace, view)) {
-            let chosen = || sight.employers.get(here).is_some_and(|one| self.parts.crew.of(one).is_some());
+        for here in views.into_iter().flatten().flat_map(|view| cluster_view.concerned(kind, namespace, view))
+        {
+            let chosen =
+                || cluster_view.employers.get(here).is_some_and(|one| self.parts.crew.of(one).is_some());
             if self.cases.contains_key(here) || chosen() {
                 self.dirty.insert(here.clone());
             }
@@ -319,8 +321,8 @@ impl Desk {
     }
 
     /// Whether the engine of PodOpsLifecycle is ours.
-    fn is_own_engine(&self, sight: &Sight) -> bool {
-        self.parts.lifecycle.engine.is_own(sight.has_other_engine())
+    fn is_own_engine(&self, cluster_view: &ClusterView) -> bool {
+        self.parts.lifecycle.engine.is_own(cluster_view.has_other_engine())
     }
 
     /// Says something about an object.

@@ -18,8 +18,8 @@ use tokio::sync::mpsc;
 
 use super::{
     acts::DEADLINE,
+    cluster_view::{Followed, FollowedKinds, WatchedKind},
     crew::{AdapterWorkers, Enabled, Worker},
-    sight::{Followed, FollowedKinds, WatchedKind},
 };
 use crate::health::HealthGate;
 
@@ -65,9 +65,9 @@ pub(super) struct ActiveAdapters {
 
 /// All of that, growing. Clones share it.
 #[derive(Clone)]
-pub(super) struct Roster(Arc<(Mutex<State>, HealthGate)>);
+pub(super) struct Roster(Arc<(Mutex<RosterState>, HealthGate)>);
 
-struct State {
+struct RosterState {
     staff: ActiveAdapters,
     /// What adapters wait for that are not open yet.
     waiting: BTreeMap<String, String>,
@@ -102,10 +102,10 @@ impl Roster {
             ),
         };
         let staff = ActiveAdapters { crew: Arc::default(), kinds };
-        Self(Arc::new((Mutex::new(State { staff, waiting: BTreeMap::new() }), gate)))
+        Self(Arc::new((Mutex::new(RosterState { staff, waiting: BTreeMap::new() }), gate)))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RosterState> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

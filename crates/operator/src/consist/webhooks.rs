@@ -18,10 +18,10 @@ use linchpin_words::{keys::consist as keys, text};
 use serde_json::{Value, json};
 
 use super::{
+    cluster_view::{Followed, PODS, SharedClusterView, Watch},
     counts::ConsistCounts,
     roster::Roster,
     settings::Lifecycle,
-    sight::{Followed, PODS, SharedSight, Watch},
 };
 use crate::{
     controller::now,
@@ -47,7 +47,7 @@ const MESSAGE: usize = 1024;
 /// What the webhooks answer from.
 #[derive(Clone)]
 pub(super) struct PodWebhooks {
-    pub(super) shared: SharedSight,
+    pub(super) shared: SharedClusterView,
     pub(super) roster: Roster,
     pub(super) lifecycle: Lifecycle,
     pub(super) own_requests: OperatorRequests,
@@ -57,7 +57,7 @@ pub(super) struct PodWebhooks {
 
 impl PodWebhooks {
     pub(super) fn new(
-        shared: SharedSight,
+        shared: SharedClusterView,
         roster: Roster,
         lifecycle: Lifecycle,
         own_requests: OperatorRequests,
@@ -115,9 +115,9 @@ impl PodWebhooks {
             .collect();
         let name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or(&review.name);
         let (entries, own) = {
-            let sight = self.shared.look();
-            let own = self.lifecycle.engine.is_own(sight.has_other_engine());
-            let entries = self.roster.staff().crew.entries(&sight, &review.namespace, name, &labels);
+            let cluster_view = self.shared.look();
+            let own = self.lifecycle.engine.is_own(cluster_view.has_other_engine());
+            let entries = self.roster.staff().crew.entries(&cluster_view, &review.namespace, name, &labels);
             (entries.into_iter().map(|entry| (entry.key, entry.finalizer)).collect::<Vec<_>>(), own)
         };
         let operations = admission::create(pod, own, &entries).into_iter().filter_map(|operation| {
@@ -136,19 +136,19 @@ impl PodWebhooks {
         let dry_run = review.dry_run
             || options.get("dryRun").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
         let removal = {
-            let sight = self.shared.look();
-            if !self.lifecycle.engine.is_own(sight.has_other_engine()) {
+            let cluster_view = self.shared.look();
+            if !self.lifecycle.engine.is_own(cluster_view.has_other_engine()) {
                 return ReviewVerdict::default();
             }
-            let mut budgets = sight.budgets_of(&review.namespace);
-            let over_budget = sight.is_synced(Watch::Budgets)
+            let mut budgets = cluster_view.budgets_of(&review.namespace);
+            let over_budget = cluster_view.is_synced(Watch::Budgets)
                 && budgets.any(|budget| budget.refuses(&pod.labels, pod.ready));
             RemovalRequest {
                 eviction,
                 asker: Asker { user: review.user.clone(), groups: review.groups.clone() },
                 grace: options.get("gracePeriodSeconds").and_then(Value::as_i64),
                 dry_run,
-                namespace_going: sight.going.contains(&review.namespace),
+                namespace_going: cluster_view.going.contains(&review.namespace),
                 over_budget,
                 now: now(),
             }

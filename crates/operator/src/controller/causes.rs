@@ -31,7 +31,7 @@ pub(super) use self::reporter::Reporter;
 use super::{Controller, entry::Entry};
 
 /// What is behind the blockers of an object, and what had to be asked to know whether it may be shown.
-struct Found {
+struct FoundCauses {
     causes: VisibleCauses,
     asked: BTreeSet<Want>,
     /// Whether a right has not been answered yet.
@@ -77,8 +77,8 @@ impl Controller {
         true
     }
 
-    fn causes_of(&self, entry: &Entry) -> Found {
-        let mut found = Found { causes: VisibleCauses::new(), asked: BTreeSet::new(), open: false };
+    fn causes_of(&self, entry: &Entry) -> FoundCauses {
+        let mut found = FoundCauses { causes: VisibleCauses::new(), asked: BTreeSet::new(), open: false };
         let insight = self.served[entry.kind].insight;
         let settled = entry.phase == Some(Phase::Completed);
         let waits = !entry.subject.is_deleting() && (!settled || insight == Insight::Makers);
@@ -154,7 +154,7 @@ impl Controller {
 
     /// Whom a rule is imposed on, and whom it leaves alone, as far as the account that it names may see them. A rule that
     /// names none looks at objects of ours alone, as we do.
-    fn look_at_subjects(&self, rule: &Node, via: Option<Via>, found: &mut Found) {
+    fn look_at_subjects(&self, rule: &Node, via: Option<Via>, found: &mut FoundCauses) {
         let named = via.filter(|via| !is_nobodys(via));
         let mut sight = named.map(IdentityView::new);
         let mut shown = |node: &Node| {
@@ -364,7 +364,7 @@ impl IdentityView {
     }
 
     /// Notes what had to be asked.
-    fn note(self, found: &mut Found) {
+    fn note(self, found: &mut FoundCauses) {
         for (want, answered) in self.asked {
             found.open |= !answered;
             found.asked.insert(want);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use linchpin_cluster::own::{NamespacedName, OwnEvent};
-use linchpin_doors::Kept;
+use linchpin_doors::HistoryRecord;
 use serde::Deserialize;
 
 /// The records of one kind.
@@ -15,7 +15,7 @@ pub(super) struct KeptRecords {
     /// Whether all that there are were seen.
     listed: bool,
     /// By the namespace and uid of their owner.
-    owned: BTreeMap<Owner, Vec<Kept>>,
+    owned: BTreeMap<Owner, Vec<HistoryRecord>>,
     /// The owner of each.
     owners: BTreeMap<NamespacedName, Owner>,
 }
@@ -66,7 +66,7 @@ impl KeptRecords {
     }
 
     /// The records of an object; none while not all were seen.
-    pub(super) fn of(&self, namespace: Option<&str>, uid: &str) -> Option<&[Kept]> {
+    pub(super) fn of(&self, namespace: Option<&str>, uid: &str) -> Option<&[HistoryRecord]> {
         let owner = (namespace.map(str::to_owned), uid.to_owned());
         self.listed.then(|| self.owned.get(&owner).map_or(&[][..], Vec::as_slice))
     }
@@ -79,7 +79,7 @@ impl KeptRecords {
         if let Some(owner) = owner_references.into_iter().find(|owner| owner.controller) {
             annotations.retain(|key, _| key.starts_with(PREFIX));
             let key = (namespace, owner.uid.clone());
-            self.owned.entry(key.clone()).or_default().push(Kept { name, uid, annotations });
+            self.owned.entry(key.clone()).or_default().push(HistoryRecord { name, uid, annotations });
             self.owners.insert(place, key);
             changed.push(owner.uid);
         }

@@ -22,10 +22,10 @@ type Followed = (String, Option<String>);
 
 /// What is seen of each kind. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct KindsSeen(Arc<Mutex<BTreeMap<Followed, Seen>>>);
+pub(super) struct KindsSeen(Arc<Mutex<BTreeMap<Followed, KindState>>>);
 
 #[derive(Debug)]
-struct Seen {
+struct KindState {
     /// Whether everything was seen once.
     listed: bool,
     /// Since when it cannot be seen, and why.
@@ -36,7 +36,7 @@ impl KindsSeen {
     /// A kind will be followed, for as long as what this returns lives.
     pub(super) fn follow(&self, kind: &str, namespace: Option<&str>) -> KindFollower {
         let key = (kind.to_owned(), namespace.map(str::to_owned));
-        self.all().insert(key.clone(), Seen { listed: false, trouble: None });
+        self.all().insert(key.clone(), KindState { listed: false, trouble: None });
         KindFollower { sight: self.clone(), key }
     }
 
@@ -64,7 +64,7 @@ impl KindsSeen {
         if problems.is_empty() { Ok("all can be seen".to_owned()) } else { Err(problems.join("; ")) }
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Followed, Seen>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Followed, KindState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,7 +81,7 @@ impl KindFollower {
         let mut all = self.sight.all();
         let Some(seen) = all.get_mut(&self.key) else { return };
         match event {
-            OwnEvent::Synced => *seen = Seen { listed: true, trouble: None },
+            OwnEvent::Synced => *seen = KindState { listed: true, trouble: None },
             OwnEvent::Trouble(why) => {
                 let since = seen.trouble.as_ref().map_or(now, |(since, _)| *since);
                 seen.trouble = Some((since, why.to_string()));

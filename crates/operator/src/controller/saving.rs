@@ -20,7 +20,7 @@ use linchpin_engine::contract::Effect;
 use linchpin_words::keys;
 
 use super::{
-    Controller, ControllerMessage, Written,
+    Controller, ControllerMessage, EndedWrite,
     driver::{FAILED, caught},
     entry::Entry,
     turn::number,
@@ -240,12 +240,12 @@ impl Controller {
             // What is said of a write that panicked: it is tried again, and its place is given back.
             let failed = || Err(OwnWriteError::Passing(FAILED.to_owned()));
             let result = caught(sent).await.unwrap_or_else(failed);
-            let _ = back.send(ControllerMessage::Saved(id, Written { background: namespace, result }));
+            let _ = back.send(ControllerMessage::Saved(id, EndedWrite { background: namespace, result }));
         });
     }
 
     /// A write has ended.
-    pub(super) fn saved(&mut self, id: SubscriberId, written: Written) {
+    pub(super) fn saved(&mut self, id: SubscriberId, written: EndedWrite) {
         let waited_for = written.background.is_none();
         match &written.background {
             Some(namespace) => self.under_way.end(namespace, Instant::now()),

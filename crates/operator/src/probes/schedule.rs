@@ -62,7 +62,7 @@ struct Topic {
 }
 
 /// One probe.
-struct Entry {
+struct ScheduledProbe {
     key: Key,
     wants: BTreeSet<Want>,
     answer: Option<Result<(), Miss>>,
@@ -97,7 +97,7 @@ pub(crate) struct ProbeSchedule {
     asked: Subscriptions,
     topics: BTreeMap<Want, Topic>,
     keys: BTreeMap<Key, ProbeId>,
-    probes: BTreeMap<ProbeId, Entry>,
+    probes: BTreeMap<ProbeId, ScheduledProbe>,
     /// The probes that are not under way, by when they are due.
     due: BTreeSet<(Duration, ProbeId)>,
     namespaces: BTreeMap<String, Namespace>,
@@ -150,7 +150,7 @@ impl ProbeSchedule {
         if known.is_none() {
             self.keys.insert(key.clone(), id);
             self.due.insert((now, id));
-            let entry = Entry {
+            let entry = ScheduledProbe {
                 key,
                 wants: BTreeSet::new(),
                 answer: None,
@@ -254,7 +254,7 @@ impl ProbeSchedule {
     }
 
     /// Makes a probe due by `latest` if it is not under way and `applies` to it.
-    fn advance(&mut self, id: ProbeId, latest: Duration, applies: impl Fn(&Entry) -> bool) {
+    fn advance(&mut self, id: ProbeId, latest: Duration, applies: impl Fn(&ScheduledProbe) -> bool) {
         let Some(entry) = self.probes.get_mut(&id) else { return };
         if entry.under_way.is_none() && entry.due > latest && applies(entry) {
             self.due.remove(&(entry.due, id));
@@ -293,7 +293,7 @@ impl ProbeSchedule {
     }
 
     /// The namespace in whose share a probe may start: of those that ask for it the one with the fewest under way.
-    fn host<'a>(&self, entry: &'a Entry) -> Option<(usize, u64, &'a str)> {
+    fn host<'a>(&self, entry: &'a ScheduledProbe) -> Option<(usize, u64, &'a str)> {
         let asking = entry.wants.iter().map(namespace_of);
         let candidates = asking.filter_map(|name| {
             let namespace = self.namespaces.get(name)?;
@@ -339,7 +339,7 @@ impl ProbeSchedule {
     }
 }
 
-impl Entry {
+impl ScheduledProbe {
     /// Takes an outcome in; whether the answer is another one now.
     fn take(&mut self, ended: ProbeEnd) -> bool {
         self.attempts += 1;

@@ -44,7 +44,7 @@ pub(crate) struct FetchJob {
 }
 
 /// One source.
-struct Entry {
+struct ScheduledSource {
     source: Shared<Source>,
     wants: BTreeSet<Want>,
     answer: Option<Arc<Artifact>>,
@@ -65,7 +65,7 @@ struct Entry {
 pub(crate) struct SourceSchedule {
     asked: Subscriptions,
     ids: BTreeMap<Shared<Source>, SourceId>,
-    entries: BTreeMap<SourceId, Entry>,
+    entries: BTreeMap<SourceId, ScheduledSource>,
     /// What is not under way, by when it is due.
     due: BTreeSet<(Duration, SourceId)>,
     /// The namespaces with a fetch under way.
@@ -120,7 +120,7 @@ impl SourceSchedule {
             self.advance(id, now + interval, |entry| entry.due.is_some());
             return;
         }
-        let entry = Entry {
+        let entry = ScheduledSource {
             source: source.clone(),
             wants: BTreeSet::from([want.clone()]),
             answer: None,
@@ -183,7 +183,7 @@ impl SourceSchedule {
     }
 
     /// Makes a source due by `latest` if it is not under way and `applies` to it.
-    fn advance(&mut self, id: SourceId, latest: Duration, applies: impl Fn(&Entry) -> bool) {
+    fn advance(&mut self, id: SourceId, latest: Duration, applies: impl Fn(&ScheduledSource) -> bool) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         if entry.under_way.is_none() && entry.due.is_none_or(|due| due > latest) && applies(entry) {
             if let Some(due) = entry.due {
@@ -221,7 +221,7 @@ impl SourceSchedule {
     }
 
     /// The namespace in whose share a source may be fetched: of those that ask for it the one served longest ago.
-    fn host<'a>(&self, entry: &'a Entry) -> Option<(u64, &'a str)> {
+    fn host<'a>(&self, entry: &'a ScheduledSource) -> Option<(u64, &'a str)> {
         let asking = entry.wants.iter().map(namespace_of).filter(|name| !self.busy.contains(*name));
         asking.map(|name| (self.served.get(name).copied().unwrap_or_default(), name)).min()
     }
@@ -275,12 +275,12 @@ impl SourceSchedule {
             let message = format!("the manifests of {what} are more than {} MiB", limit >> 20);
             Problem::new(Reason::OverBudget, message)
         };
-        if others().map(Entry::weight).sum::<usize>() + new > limits::SOURCE_BYTES {
+        if others().map(ScheduledSource::weight).sum::<usize>() + new > limits::SOURCE_BYTES {
             return Some(over("all sources", limits::SOURCE_BYTES));
         }
         let crowded = entry.wants.iter().map(namespace_of).find(|name| {
             let its = others().filter(|entry| entry.wants.iter().any(|want| namespace_of(want) == *name));
-            its.map(Entry::weight).sum::<usize>() + new > limits::SOURCE_NAMESPACE_BYTES
+            its.map(ScheduledSource::weight).sum::<usize>() + new > limits::SOURCE_NAMESPACE_BYTES
         });
         crowded.map(|name| over(&format!("the sources of namespace {name}"), limits::SOURCE_NAMESPACE_BYTES))
     }
@@ -291,7 +291,7 @@ impl SourceSchedule {
     }
 }
 
-impl Entry {
+impl ScheduledSource {
     fn content(&self) -> Option<&Arc<Manifests>> {
         self.answer.as_ref()?.content.as_ref()
     }

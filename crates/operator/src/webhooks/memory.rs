@@ -26,18 +26,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Shared by all handlers.
 #[derive(Clone, Default)]
-pub(super) struct BootMemory(Arc<Shared>);
+pub(super) struct BootMemory(Arc<SharedMemory>);
 
 #[derive(Default)]
-struct Shared {
-    known: Mutex<Known>,
+struct SharedMemory {
+    known: Mutex<KnownObjects>,
     /// Notified when there is room again for what was left out.
     room: Notify,
 }
 
 #[derive(Default)]
-struct Known {
-    objects: BTreeMap<NamespacedName, Kept>,
+struct KnownObjects {
+    objects: BTreeMap<NamespacedName, WeighedObject>,
     /// What each namespace takes, in bytes.
     taken: BTreeMap<String, usize>,
     /// Those that their namespace has no room for.
@@ -52,7 +52,7 @@ struct Known {
 }
 
 /// An object, and what it takes.
-struct Kept {
+struct WeighedObject {
     object: Arc<BootDependency>,
     weight: usize,
 }
@@ -63,7 +63,7 @@ fn weight(object: &BootDependency) -> usize {
     texts + object.spec.depends_on.len() * size_of::<BootEntry>()
 }
 
-impl Known {
+impl KnownObjects {
     fn forget(&mut self, place: &NamespacedName) {
         self.left_out.remove(place);
         let Some(kept) = self.objects.remove(place) else { return };
@@ -95,7 +95,7 @@ impl Known {
             return;
         }
         *taken += weight;
-        self.objects.insert(place, Kept { object: Arc::new(object), weight });
+        self.objects.insert(place, WeighedObject { object: Arc::new(object), weight });
     }
 }
 
@@ -103,7 +103,7 @@ impl Known {
 const TOO_MANY: &str = "the BootDependencies of its namespace take more than webhooks keep of one namespace";
 
 impl BootMemory {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownObjects> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -179,7 +179,7 @@ pub(super) async fn serve(
         }
     };
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let desk = Arc::new(Desk { handlers, certificate, counts, requests: Semaphore::new(REQUESTS) });
+    let desk = Arc::new(Responder { handlers, certificate, counts, requests: Semaphore::new(REQUESTS) });
     accept(listener, CONNECTIONS, move |stream| {
         let (acceptor, desk) = (acceptor.clone(), Arc::clone(&desk));
         async move { connection(stream, &acceptor, desk).await }
@@ -187,7 +187,7 @@ pub(super) async fn serve(
     .await;
 }
 
-async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, desk: Arc<Desk>) {
+async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, desk: Arc<Responder>) {
     let _ = stream.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await else {
         return;
@@ -207,14 +207,14 @@ async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, desk: Arc<Desk>) 
 }
 
 /// Where requests are answered.
-struct Desk {
+struct Responder {
     handlers: Handlers,
     certificate: Certificate,
     counts: WebhookCounts,
     requests: Semaphore,
 }
 
-impl Desk {
+impl Responder {
     /// Who answers at a path. A guarded webhook that is asked for without its word is not there.
     fn handler(&self, path: &str) -> Option<&Handler> {
         if let Some(open) = self.handlers.get(path).filter(|handler| !handler.guarded) {

@@ -23,8 +23,8 @@ use crate::consist::{
     ConsistMode,
     acts::{OrderTarget, Provider},
     binding::{self, RowTimes},
+    cluster_view::{Binding, ClusterView, EmployerKey, PODS, Watch},
     crew::{Worker, binding_name},
-    sight::{Binding, EmployerKey, PODS, Sight, Watch},
 };
 
 /// The most bytes of a message.
@@ -59,7 +59,7 @@ pub(super) struct Case {
 }
 
 /// Who serves an employer now, and whether it is to be served or left.
-enum Served<'a> {
+enum ServedBy<'a> {
     By(&'a Worker, bool),
     Nobody,
     Several(String),
@@ -72,7 +72,7 @@ impl Desk {
         key: &EmployerKey,
         employer: &EmployerView,
         binding: Option<&Binding>,
-    ) -> Served<'a> {
+    ) -> ServedBy<'a> {
         let crew = &self.parts.crew;
         let of_kind = |worker: &&Worker| {
             worker.employer_kind.group == employer.kind.group
@@ -88,44 +88,46 @@ impl Desk {
         let choice = if leaves { AdapterChoice::Nobody } else { crew.choice(employer) };
         match (choice, holder) {
             // Who has it keeps it while others are being opened, and nobody new is served that they might ask for.
-            (AdapterChoice::One(_), Some(holder)) if crew.is_undecided(employer) => Served::By(holder, true),
-            (AdapterChoice::One(_), None) if crew.is_undecided(employer) => Served::Nobody,
-            (AdapterChoice::One(name), Some(holder)) if holder.name != name => Served::By(holder, false),
-            (AdapterChoice::One(name), _) => {
-                crew.named(name).map_or(Served::Nobody, |worker| Served::By(worker, true))
+            (AdapterChoice::One(_), Some(holder)) if crew.is_undecided(employer) => {
+                ServedBy::By(holder, true)
             }
-            (_, Some(holder)) => Served::By(holder, false),
+            (AdapterChoice::One(_), None) if crew.is_undecided(employer) => ServedBy::Nobody,
+            (AdapterChoice::One(name), Some(holder)) if holder.name != name => ServedBy::By(holder, false),
+            (AdapterChoice::One(name), _) => {
+                crew.named(name).map_or(ServedBy::Nobody, |worker| ServedBy::By(worker, true))
+            }
+            (_, Some(holder)) => ServedBy::By(holder, false),
             (AdapterChoice::Several(names), None) if employer.clean_finalizers().is_empty() => {
-                Served::Several(names.join(", "))
+                ServedBy::Several(names.join(", "))
             }
             (_, None) if binding.is_none() && !employer.clean_finalizers().is_empty() => {
-                crew.workers().find(of_kind).map_or(Served::Nobody, |worker| Served::By(worker, false))
+                crew.workers().find(of_kind).map_or(ServedBy::Nobody, |worker| ServedBy::By(worker, false))
             }
-            (_, None) => Served::Nobody,
+            (_, None) => ServedBy::Nobody,
         }
     }
 
     pub(super) fn employer_turn(&mut self, key: &EmployerKey, time: Timestamp) {
         let shared = self.parts.shared.clone();
-        let sight = shared.look();
+        let cluster_view = shared.look();
         let (kind, namespace, name) = key;
         let followed = self.parts.kinds.employers[*kind].clone();
-        if !sight.is_synced(Watch::Employers(*kind)) || !sight.is_synced(Watch::Bindings) {
+        if !cluster_view.is_synced(Watch::Employers(*kind)) || !cluster_view.is_synced(Watch::Bindings) {
             return;
         }
         let binding_name = binding_name(&followed.gvk, name);
-        let binding = sight.bindings.get(&(namespace.clone(), binding_name.clone())).cloned();
-        let employer = sight.employers.get(key).cloned().or_else(|| {
+        let binding = cluster_view.bindings.get(&(namespace.clone(), binding_name.clone())).cloned();
+        let employer = cluster_view.employers.get(key).cloned().or_else(|| {
             let binding = binding.as_ref()?;
             Some(Arc::new(binding::gone_employer(&followed.gvk, namespace, binding)))
         });
         let Some(employer) = employer.map(|employer| self.as_left(employer)) else {
-            return self.drop_case(key, &sight);
+            return self.drop_case(key, &cluster_view);
         };
         let (name_of_worker, serve) = match self.served(key, &employer, binding.as_deref()) {
-            Served::By(worker, serve) => (worker.name.clone(), serve),
-            Served::Nobody => return self.drop_case(key, &sight),
-            Served::Several(names) => {
+            ServedBy::By(worker, serve) => (worker.name.clone(), serve),
+            ServedBy::Nobody => return self.drop_case(key, &cluster_view),
+            ServedBy::Several(names) => {
                 let message =
                     format!("adapters {names} fit it: choose one with the label linchpin.dev/adapter");
                 return self.odd(key, &employer, &message);
@@ -136,13 +138,13 @@ impl Desk {
         let mut case = self.case(key, worker, &employer);
         let read = worker.read(&employer);
         let selection = &read.selection;
-        let known = sight.is_synced(Watch::Employees(worker.employee));
-        let pods = known.then(|| sight.employees_of(worker, &employer, &read));
+        let known = cluster_view.is_synced(Watch::Employees(worker.employee));
+        let pods = known.then(|| cluster_view.employees_of(worker, &employer, &read));
         let wanted = binding::spec(worker, &employer, selection);
         let claim = claim(&mut case, worker, &employer, binding.as_deref());
-        let namespace_going = sight.going.contains(namespace);
-        // Webhooks answer from the same sight, and do not wait for a decision.
-        drop(sight);
+        let namespace_going = cluster_view.going.contains(namespace);
+        // Webhooks answer from the same view of the cluster, and do not wait for a decision.
+        drop(cluster_view);
         let observed = ObservedEmployment {
             employer: &employer,
             adapter: &worker.name,
@@ -235,11 +237,12 @@ impl Desk {
         case
     }
 
-    fn drop_case(&mut self, key: &EmployerKey, sight: &Sight) {
+    fn drop_case(&mut self, key: &EmployerKey, cluster_view: &ClusterView) {
         self.not_gone(key);
         if let Some(case) = self.cases.remove(key) {
             self.parts.counts.forget(key);
-            let pods = sight.of_namespace(PODS, &key.1).filter(|pod| case.traffic.contains_key(&pod.uid));
+            let pods =
+                cluster_view.of_namespace(PODS, &key.1).filter(|pod| case.traffic.contains_key(&pod.uid));
             self.dirty_pods.extend(pods.map(|pod| (key.1.clone(), pod.name.clone())));
         }
         self.timers.set(Wake::Employer(key.clone()), None);

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Desk, Wake, pods::PodWrite};
 use crate::{
-    consist::{ConsistMode, acts::DEADLINE, sight::Name},
+    consist::{ConsistMode, acts::DEADLINE, cluster_view::Name},
     settings::LeaderElection,
 };
 
@@ -47,8 +47,8 @@ impl Desk {
         case.uid.clone_from(&pod.uid);
         let own = {
             let shared = self.parts.shared.clone();
-            let sight = shared.look();
-            self.is_own_engine(&sight)
+            let cluster_view = shared.look();
+            self.is_own_engine(&cluster_view)
         };
         let Some(write) = left_on(pod).filter(|_| own) else { return };
         if case.writing || pod.version < case.written {
@@ -155,12 +155,12 @@ mod tests {
     use crate::{
         consist::{
             acts::WriteContext,
+            cluster_view::{SharedClusterView, Watch},
             counts::ConsistCounts,
             crew::AdapterWorkers,
             desk::DeskParts,
             roster::Roster,
             settings::Lifecycle,
-            sight::{SharedSight, Watch},
         },
         run, shutdown,
     };
@@ -182,7 +182,7 @@ mod tests {
     async fn nobody_has_left_before_what_was_seen_last_was_looked_at() {
         let (_leads, leadership) = watch::channel(Leadership::ALONE);
         let context = run::tests::context(leadership.clone(), shutdown::channel().1);
-        let (shared, roster) = (SharedSight::default(), Roster::new(context.health.gate("consist")));
+        let (shared, roster) = (SharedClusterView::default(), Roster::new(context.health.gate("consist")));
         let kinds = roster.staff().kinds;
         shared.expect(kinds.all(), &context.settings.watch_namespaces);
         let write_context = WriteContext {

@@ -21,8 +21,8 @@ use crate::{
     consist::{
         ConsistMode,
         acts::DEADLINE,
+        cluster_view::{ClusterView, EmployerKey, Followed, Name, PODS, Watch},
         crew::PodEntry,
-        sight::{EmployerKey, Followed, Name, PODS, Sight, Watch},
     },
     controller::now,
 };
@@ -78,20 +78,20 @@ impl PodCase {
 impl Desk {
     pub(super) fn pod_turn(&mut self, name: &Name, time: Timestamp) {
         let shared = self.parts.shared.clone();
-        let sight = shared.look();
-        let Some(pod) = sight.pod(&name.0, &name.1).cloned() else {
+        let cluster_view = shared.look();
+        let Some(pod) = cluster_view.pod(&name.0, &name.1).cloned() else {
             self.parts.counts.operations(name, None);
             self.pods.remove(name);
             self.timers.set(Wake::Pod(name.clone()), None);
             return;
         };
         if self.parts.mode != ConsistMode::Serve {
-            drop(sight);
+            drop(cluster_view);
             return self.strip(name, &pod, time);
         }
-        let own = self.is_own_engine(&sight) && pod.is_controlled() && !pod.is_terminating();
+        let own = self.is_own_engine(&cluster_view) && pod.is_controlled() && !pod.is_terminating();
         self.parts.counts.operations(name, Some(&*pod).filter(|_| own));
-        if !own || sight.lacks().is_some() {
+        if !own || cluster_view.lacks().is_some() {
             self.pods.remove(name);
             self.timers.set(Wake::Pod(name.clone()), None);
             return;
@@ -105,8 +105,8 @@ impl Desk {
             self.pods.insert(name.clone(), case);
             return;
         }
-        let (facts, patience) = self.facts(&sight, name, &pod, &case, time);
-        drop(sight);
+        let (facts, patience) = self.facts(&cluster_view, name, &pod, &case, time);
+        drop(cluster_view);
         let patch = step(&case.before, &pod, &facts);
         for oddity in &patch.oddities {
             if case.logged.as_ref() != Some(oddity) {
@@ -130,8 +130,13 @@ impl Desk {
     }
 
     /// The employments that a pod concerns, or that only their bindings name.
-    fn cases_of(&self, sight: &Sight, namespace: &str, pod: &PodView) -> impl Iterator<Item = &Case> {
-        let concerned: BTreeSet<EmployerKey> = sight
+    fn cases_of(
+        &self,
+        cluster_view: &ClusterView,
+        namespace: &str,
+        pod: &PodView,
+    ) -> impl Iterator<Item = &Case> {
+        let concerned: BTreeSet<EmployerKey> = cluster_view
             .concerned(PODS, namespace, pod)
             .into_iter()
             .chain(self.gone_of(namespace))
@@ -143,7 +148,7 @@ impl Desk {
     /// What decides beyond the pod itself, and when to look again.
     fn facts(
         &self,
-        sight: &Sight,
+        cluster_view: &ClusterView,
         name: &Name,
         pod: &Arc<PodView>,
         case: &PodCase,
@@ -152,17 +157,17 @@ impl Desk {
         let (namespace, _) = name;
         let lifecycle = &self.parts.lifecycle;
         let entries = pod.entries();
-        let wanted = self.parts.crew.entries(sight, namespace, &pod.name, &pod.labels);
+        let wanted = self.parts.crew.entries(cluster_view, namespace, &pod.name, &pod.labels);
         let entries_complete = wanted.iter().all(|entry| entries.has(&entry.key, &entry.finalizer));
         let mut out_of_traffic = true;
         let mut attaching = false;
-        for employer in self.cases_of(sight, namespace, pod) {
+        for employer in self.cases_of(cluster_view, namespace, pod) {
             let Some((version, traffic)) = employer.traffic.get(&pod.uid) else { continue };
             out_of_traffic &= *version == pod.version && *traffic == Traffic::Out;
             attaching |= employer.attaching.iter().any(|other| *other != pod.name);
         }
         out_of_traffic &= is_judged(&self.cases, &wanted, &pod.uid);
-        let (pre_ruled, post_ruled) = self.rules.verdict(sight, namespace, pod);
+        let (pre_ruled, post_ruled) = self.rules.verdict(cluster_view, namespace, pod);
         let begun = pod.labels.iter().filter(|(key, _)| Prefix::PreCheck.has(key));
         let begun = begun.filter_map(|(_, at)| at.parse::<i64>().ok()).min();
         let patience = begun.map(|nanoseconds| {
@@ -175,7 +180,7 @@ impl Desk {
             post_checked: post_ruled,
             entries_complete,
             out_of_traffic,
-            settle: sight.is_endpoint(&pod.uid).then_some(lifecycle.settle),
+            settle: cluster_view.is_endpoint(&pod.uid).then_some(lifecycle.settle),
             drain_timeout: lifecycle.drain_timeout,
             evictions_rest: case.evictions_rest_until.is_some_and(|until| time < until),
         };
@@ -192,9 +197,11 @@ impl Desk {
             PodWrite::Gate(open)
         } else if let Some(carry_out) = patch.carry_out {
             let budgets = self.parts.shared.clone();
-            let sight = budgets.look();
-            let none_desired = sight.budgets_of(&name.0).any(|budget| budget.asks_for_none(&pod.labels));
-            let evict = carry_out == CarryOut::Evict && !none_desired && sight.is_synced(Watch::Budgets);
+            let cluster_view = budgets.look();
+            let none_desired =
+                cluster_view.budgets_of(&name.0).any(|budget| budget.asks_for_none(&pod.labels));
+            let evict =
+                carry_out == CarryOut::Evict && !none_desired && cluster_view.is_synced(Watch::Budgets);
             PodWrite::Remove { evict }
         } else {
             return;

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::{Desk, DeskMessage, Wake};
 use crate::consist::{
     acts::DEADLINE,
-    sight::{Name, PODS, RuleObject, Sight},
+    cluster_view::{ClusterView, Name, PODS, RuleObject},
 };
 
 /// How often the status of a rule is written at most.
@@ -62,9 +62,9 @@ impl RuleBook {
     }
 
     /// Whether a pod passes its two checks: all rules that are about it let it.
-    pub(super) fn verdict(&self, sight: &Sight, namespace: &str, pod: &PodView) -> (bool, bool) {
+    pub(super) fn verdict(&self, cluster_view: &ClusterView, namespace: &str, pod: &PodView) -> (bool, bool) {
         let from = (namespace.to_owned(), String::new());
-        let here = sight.rules.range(from..).take_while(|((place, _), _)| place == namespace);
+        let here = cluster_view.rules.range(from..).take_while(|((place, _), _)| place == namespace);
         let (mut pre, mut post) = (true, true);
         for (name, rule) in here.filter(|(_, rule)| !rule.deleting) {
             let Some((selector, rules)) = &rule.asks else {
@@ -101,18 +101,18 @@ impl Desk {
     /// Judges the pods of a namespace anew.
     pub(super) fn rules_turn(&mut self, namespace: &str, time: Timestamp) {
         let shared = self.parts.shared.clone();
-        let sight = shared.look();
-        if sight.lacks().is_some() || !self.is_own_engine(&sight) {
+        let cluster_view = shared.look();
+        if cluster_view.lacks().is_some() || !self.is_own_engine(&cluster_view) {
             return;
         }
         let known: BTreeSet<Name> = self.rules.of(namespace).map(|(name, _)| name.clone()).collect();
-        for gone in known.iter().filter(|name| !sight.rules.contains_key(*name)) {
+        for gone in known.iter().filter(|name| !cluster_view.rules.contains_key(*name)) {
             if let Some(page) = self.rules.pages.remove(gone) {
                 let pods = page.details.into_keys().map(|pod| (namespace.to_owned(), pod));
                 self.dirty_pods.extend(pods);
             }
         }
-        let pods: Vec<Arc<PodView>> = sight
+        let pods: Vec<Arc<PodView>> = cluster_view
             .of_namespace(PODS, namespace)
             .filter(|pod| pod.is_controlled())
             .map(|pod| {
@@ -121,10 +121,10 @@ impl Desk {
             })
             .collect();
         let from = (namespace.to_owned(), String::new());
-        let here = sight.rules.range(from..).take_while(|((place, _), _)| place == namespace);
+        let here = cluster_view.rules.range(from..).take_while(|((place, _), _)| place == namespace);
         let here: Vec<(Name, Arc<RuleObject>)> =
             here.map(|(name, rule)| (name.clone(), Arc::clone(rule))).collect();
-        drop(sight);
+        drop(cluster_view);
         for pod in &pods {
             self.forget_details(namespace, pod, &here);
         }

@@ -13,8 +13,8 @@ use crate::{
     consist::{
         acts::DEADLINE,
         binding::{self, RowTimes},
+        cluster_view::{Binding, EmployerKey},
         desk::{Desk, DeskMessage},
-        sight::{Binding, EmployerKey},
     },
     controller::now,
 };

@@ -14,9 +14,9 @@ use super::{Case, MESSAGE};
 use crate::{
     consist::{
         acts::{OrderTarget, Provider},
+        cluster_view::EmployerKey,
         crew::Worker,
         desk::{Desk, DeskMessage},
-        sight::EmployerKey,
     },
     controller::now,
 };

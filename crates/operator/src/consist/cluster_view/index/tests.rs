@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::consist::{
+    cluster_view::{PODS, Watch},
     crew::{Enabled, Overrides},
-    sight::{PODS, Watch},
 };
 
 /// An adapter that selects by labels, or by the names at `.spec.names`.
@@ -53,16 +53,16 @@ impl Port for Selects {
     }
 }
 
-fn sight() -> Sight {
+fn cluster_view() -> ClusterView {
     let enabled = Enabled {
         name: "selects".to_owned(),
         port: Arc::new(Selects),
         overrides: Overrides::default(),
         until_changed: None,
     };
-    let mut sight = Sight::default();
-    sight.employ(Arc::new(AdapterWorkers::default().with(Worker::new(enabled, [0, PODS]), true)));
-    sight
+    let mut cluster_view = ClusterView::default();
+    cluster_view.employ(Arc::new(AdapterWorkers::default().with(Worker::new(enabled, [0, PODS]), true)));
+    cluster_view
 }
 
 /// One thing that happens: an employer or a pod of a namespace is written, or goes.
@@ -94,7 +94,7 @@ fn labels(pairs: &[(usize, usize)]) -> Value {
     Value::Object(pairs.iter().map(|(key, value)| (format!("k{key}"), json!(format!("v{value}")))).collect())
 }
 
-fn happens(sight: &mut Sight, event: Event, version: usize) {
+fn happens(cluster_view: &mut ClusterView, event: Event, version: usize) {
     let service = Gvk::new("", "v1", "Service");
     let pod = Gvk::new("", "v1", "Pod");
     let at = |place: usize, name: String| (PLACES[place].to_owned(), name);
@@ -110,10 +110,10 @@ fn happens(sight: &mut Sight, event: Event, version: usize) {
                 spec["names"] = names.iter().map(|name| format!("p{name}")).collect();
             }
             let value = json!({"metadata": metadata(place, &name), "spec": spec});
-            sight.put(Watch::Employers(0), &service, at(place, name), value);
+            cluster_view.put(Watch::Employers(0), &service, at(place, name), value);
         }
         Event::EmployerGone { place, name } => {
-            sight.take(Watch::Employers(0), at(place, format!("s{name}")));
+            cluster_view.take(Watch::Employers(0), at(place, format!("s{name}")));
         }
         Event::Pod { place, name, labels: pairs, marks, entries } => {
             let name = format!("p{name}");
@@ -127,10 +127,10 @@ fn happens(sight: &mut Sight, event: Event, version: usize) {
                 .collect();
             metadata["annotations"] =
                 json!({keys::AVAILABLE_CONDITIONS: json!({"expectedFinalizers": expected}).to_string()});
-            sight.put(Watch::Employees(PODS), &pod, at(place, name), json!({"metadata": metadata}));
+            cluster_view.put(Watch::Employees(PODS), &pod, at(place, name), json!({"metadata": metadata}));
         }
         Event::PodGone { place, name } => {
-            sight.take(Watch::Employees(PODS), at(place, format!("p{name}")));
+            cluster_view.take(Watch::Employees(PODS), at(place, format!("p{name}")));
         }
     }
 }
@@ -152,20 +152,20 @@ fn concern(employer: &EmployerView, pod: &PodView) -> bool {
 proptest! {
     #[test]
     fn what_is_found_is_what_asking_everybody_finds(events in events()) {
-        let mut sight = sight();
+        let mut cluster_view = cluster_view();
         for (version, event) in events.into_iter().enumerate() {
-            happens(&mut sight, event, version + 1);
+            happens(&mut cluster_view, event, version + 1);
         }
-        let worker = Arc::clone(&sight.crew);
+        let worker = Arc::clone(&cluster_view.crew);
         let worker = worker.workers().next().unwrap();
         for place in PLACES {
-            let pods: Vec<_> = sight.of_namespace(PODS, place).cloned().collect();
-            let employers = || sight.employers.iter().filter(|((_, namespace, _), _)| namespace == place);
+            let pods: Vec<_> = cluster_view.of_namespace(PODS, place).cloned().collect();
+            let employers = || cluster_view.employers.iter().filter(|((_, namespace, _), _)| namespace == place);
             for pod in &pods {
-                let found = sight.concerned(PODS, place, pod);
+                let found = cluster_view.concerned(PODS, place, pod);
                 let asked: Vec<_> = employers().filter(|(_, one)| concern(one, pod)).map(|(key, _)| key).collect();
                 prop_assert_eq!(found, asked, "{}", pod.name);
-                let selecting = sight.selecting(PODS, place, &pod.name, &pod.labels);
+                let selecting = cluster_view.selecting(PODS, place, &pod.name, &pod.labels);
                 let asked: Vec<_> = employers()
                     .map(|(_, one)| one)
                     .filter(|one| Selects.employs(&one.object).selects(&pod.name, &pod.labels))
@@ -173,7 +173,7 @@ proptest! {
                 prop_assert_eq!(selecting, asked);
             }
             for (_, employer) in employers() {
-                let found = sight.employees_of(worker, employer, &worker.read(employer));
+                let found = cluster_view.employees_of(worker, employer, &worker.read(employer));
                 let asked: Vec<_> = pods.iter().filter(|pod| concern(employer, pod)).cloned().collect();
                 prop_assert_eq!(found, asked, "{}", employer.name);
             }
@@ -183,46 +183,46 @@ proptest! {
 
 #[test]
 fn an_employee_with_very_many_labels_costs_one_word_and_is_found_by_each_of_its_marks() {
-    let mut sight = sight();
+    let mut cluster_view = cluster_view();
     let many: Vec<_> = (0..300).map(|key| (key, 0)).collect();
     for (name, selector) in [(0, vec![(299, 0)]), (1, vec![(9, 9)]), (2, vec![(9, 9)]), (3, vec![(9, 9)])] {
-        happens(&mut sight, Event::Employer { place: 0, name, selector, names: None }, 1);
+        happens(&mut cluster_view, Event::Employer { place: 0, name, selector, names: None }, 1);
     }
     let pod = Event::Pod { place: 0, name: 0, labels: many, marks: vec![1], entries: vec![2] };
-    happens(&mut sight, pod, 1);
-    let crew = Arc::clone(&sight.crew);
+    happens(&mut cluster_view, pod, 1);
+    let crew = Arc::clone(&cluster_view.crew);
     let worker = crew.workers().next().unwrap();
-    let found = sight.employers.iter().map(|((_, _, name), employer)| {
-        (name.as_str(), sight.employees_of(worker, employer, &worker.read(employer)).len())
+    let found = cluster_view.employers.iter().map(|((_, _, name), employer)| {
+        (name.as_str(), cluster_view.employees_of(worker, employer, &worker.read(employer)).len())
     });
     assert_eq!(found.collect::<Vec<_>>(), [("s0", 1), ("s1", 1), ("s2", 1), ("s3", 0)]);
-    assert_eq!(sight.employees_by.by_word.len(), 1);
-    happens(&mut sight, Event::PodGone { place: 0, name: 0 }, 2);
-    assert!(sight.employees_by.by_word.is_empty());
+    assert_eq!(cluster_view.employees_by.by_word.len(), 1);
+    happens(&mut cluster_view, Event::PodGone { place: 0, name: 0 }, 2);
+    assert!(cluster_view.employees_by.by_word.is_empty());
 }
 
 #[test]
 fn what_came_and_went_leaves_nothing_in_the_index() {
-    let mut sight = sight();
+    let mut cluster_view = cluster_view();
     for round in 0..3 {
         for name in 0..4 {
             let (selector, labels) = (vec![(0, name)], vec![(0, name), (1, round)]);
-            happens(&mut sight, Event::Employer { place: 0, name, selector, names: None }, round + 1);
+            happens(&mut cluster_view, Event::Employer { place: 0, name, selector, names: None }, round + 1);
             let pod = Event::Pod { place: 0, name, labels, marks: vec![name], entries: vec![name] };
-            happens(&mut sight, pod, round + 1);
+            happens(&mut cluster_view, pod, round + 1);
         }
     }
     for name in 0..4 {
-        happens(&mut sight, Event::EmployerGone { place: 0, name }, 9);
-        happens(&mut sight, Event::PodGone { place: 0, name }, 9);
+        happens(&mut cluster_view, Event::EmployerGone { place: 0, name }, 9);
+        happens(&mut cluster_view, Event::PodGone { place: 0, name }, 9);
     }
-    assert!(sight.employers_by.by_word.is_empty() && sight.employers_by.words.is_empty());
-    assert!(sight.employees_by.by_word.is_empty() && sight.employees_by.words.is_empty());
+    assert!(cluster_view.employers_by.by_word.is_empty() && cluster_view.employers_by.words.is_empty());
+    assert!(cluster_view.employees_by.by_word.is_empty() && cluster_view.employees_by.words.is_empty());
 }
 
 #[test]
 fn an_endpoint_is_listed_as_long_as_one_slice_lists_it() {
-    let mut sight = Sight::default();
+    let mut cluster_view = ClusterView::default();
     let slice = |uids: &[&str]| {
         let endpoints: Vec<Value> =
             uids.iter().map(|uid| json!({"targetRef": {"kind": "Pod", "uid": uid}})).collect();
@@ -230,13 +230,13 @@ fn an_endpoint_is_listed_as_long_as_one_slice_lists_it() {
     };
     let kind = Gvk::new("discovery.k8s.io", "v1", "EndpointSlice");
     let at = |name: &str| ("shop".to_owned(), name.to_owned());
-    assert_eq!(sight.put(Watch::Slices, &kind, at("a"), slice(&["1", "2"])).len(), 1);
-    assert_eq!(sight.put(Watch::Slices, &kind, at("b"), slice(&["1"])).len(), 1);
-    assert!(sight.put(Watch::Slices, &kind, at("b"), slice(&["1"])).is_empty(), "nothing changed");
-    sight.put(Watch::Slices, &kind, at("a"), slice(&["2"]));
-    assert!(sight.is_endpoint("1") && sight.is_endpoint("2"));
-    sight.take(Watch::Slices, at("b"));
-    assert!(!sight.is_endpoint("1") && sight.is_endpoint("2"));
-    sight.put(Watch::Slices, &kind, at("a"), slice(&[]));
-    assert!(sight.endpoints.is_empty() && sight.slices.is_empty());
+    assert_eq!(cluster_view.put(Watch::Slices, &kind, at("a"), slice(&["1", "2"])).len(), 1);
+    assert_eq!(cluster_view.put(Watch::Slices, &kind, at("b"), slice(&["1"])).len(), 1);
+    assert!(cluster_view.put(Watch::Slices, &kind, at("b"), slice(&["1"])).is_empty(), "nothing changed");
+    cluster_view.put(Watch::Slices, &kind, at("a"), slice(&["2"]));
+    assert!(cluster_view.is_endpoint("1") && cluster_view.is_endpoint("2"));
+    cluster_view.take(Watch::Slices, at("b"));
+    assert!(!cluster_view.is_endpoint("1") && cluster_view.is_endpoint("2"));
+    cluster_view.put(Watch::Slices, &kind, at("a"), slice(&[]));
+    assert!(cluster_view.endpoints.is_empty() && cluster_view.slices.is_empty());
 }

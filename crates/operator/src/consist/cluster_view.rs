@@ -2,7 +2,7 @@
 //!
 //! Followed on every replica, so that webhooks can answer on each of them and a new leader begins with warm caches. What
 //! changed is handed to the desk of the term that runs, if one does. Nothing is concluded from what is missing before a
-//! kind has been seen completely ([`Sight::is_synced`]).
+//! kind has been seen completely ([`ClusterView::is_synced`]).
 
 mod index;
 mod read;
@@ -121,7 +121,7 @@ impl FollowedKinds {
 
 /// What changed.
 #[derive(Clone, Debug)]
-pub(super) enum SightChange {
+pub(super) enum ViewChange {
     /// An employer.
     Employer(EmployerKey),
     /// An employee of a kind, as it was and as it is.
@@ -140,22 +140,22 @@ pub(super) enum SightChange {
 
 /// Everything that was seen. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct SharedSight(Arc<Inner>);
+pub(super) struct SharedClusterView(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    sight: Mutex<Sight>,
-    desk: Mutex<Option<mpsc::UnboundedSender<SightChange>>>,
+    cluster_view: Mutex<ClusterView>,
+    desk: Mutex<Option<mpsc::UnboundedSender<ViewChange>>>,
 }
 
-impl SharedSight {
+impl SharedClusterView {
     /// What was seen, as long as the guard lives.
-    pub(super) fn look(&self) -> MutexGuard<'_, Sight> {
-        self.0.sight.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn look(&self) -> MutexGuard<'_, ClusterView> {
+        self.0.cluster_view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who is notified of changes from now on.
-    pub(super) fn notify(&self, desk: Option<mpsc::UnboundedSender<SightChange>>) {
+    pub(super) fn notify(&self, desk: Option<mpsc::UnboundedSender<ViewChange>>) {
         *self.0.desk.lock().unwrap_or_else(PoisonError::into_inner) = desk;
     }
 
@@ -177,19 +177,19 @@ impl SharedSight {
     /// Everything is to be looked at again.
     pub(super) fn notify_all(&self) {
         if let Some(desk) = &*self.0.desk.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _ = desk.send(SightChange::All);
+            let _ = desk.send(ViewChange::All);
         }
     }
 
     /// What is going to be followed, and where: from now on something is missing until it has been seen.
     pub(super) fn expect(&self, kinds: Vec<WatchedKind>, namespaces: &Namespaces) -> Vec<ToFollow> {
-        let mut sight = self.look();
+        let mut cluster_view = self.look();
         let placed = |(watch, kind, namespaced): WatchedKind| {
             let places: Vec<Option<String>> = match namespaces {
                 Namespaces::Only(names) if namespaced => names.iter().cloned().map(Some).collect(),
                 _ => vec![None],
             };
-            sight.expected.insert(watch, places.len());
+            cluster_view.expected.insert(watch, places.len());
             (watch, kind, places)
         };
         kinds.into_iter().map(placed).collect()
@@ -220,7 +220,7 @@ impl SharedSight {
 
 /// What was seen.
 #[derive(Default)]
-pub(super) struct Sight {
+pub(super) struct ClusterView {
     pub(super) employers: BTreeMap<EmployerKey, Arc<EmployerView>>,
     /// By the number of their kind, namespace and name.
     pub(super) employees: BTreeMap<(usize, String), BTreeMap<String, Arc<PodView>>>,
@@ -246,7 +246,7 @@ pub(super) struct Sight {
     troubles: BTreeMap<Watch, String>,
 }
 
-impl Sight {
+impl ClusterView {
     /// Whether everything of a watch has been seen.
     pub(super) fn is_synced(&self, watch: Watch) -> bool {
         let seen = self.synced.get(&watch).map_or(0, BTreeSet::len);
@@ -321,13 +321,7 @@ impl Sight {
     }
 
     /// Takes down what a watch says.
-    fn note(
-        &mut self,
-        watch: Watch,
-        gvk: &Gvk,
-        follower: Option<&str>,
-        event: &OwnEvent,
-    ) -> Vec<SightChange> {
+    fn note(&mut self, watch: Watch, gvk: &Gvk, follower: Option<&str>, event: &OwnEvent) -> Vec<ViewChange> {
         match event {
             OwnEvent::There(object) => {
                 let Ok(value) = object.read::<Value>() else { return Vec::new() };
@@ -341,30 +335,24 @@ impl Sight {
                 let was = self.is_synced(watch);
                 self.synced.entry(watch).or_default().insert(follower.map(str::to_owned));
                 self.troubles.remove(&watch);
-                if was { Vec::new() } else { vec![SightChange::All] }
+                if was { Vec::new() } else { vec![ViewChange::All] }
             }
             OwnEvent::Trouble(trouble) => {
                 let first = self.troubles.insert(watch, trouble.to_string()).is_none();
                 if watch == Watch::Engines && first {
-                    return vec![SightChange::All];
+                    return vec![ViewChange::All];
                 }
                 if matches!(trouble, OwnTrouble::NotServed(_)) && watch == Watch::Rules {
                     // Without their definition there are no rules.
                     self.synced.entry(watch).or_default().insert(follower.map(str::to_owned));
-                    return vec![SightChange::All];
+                    return vec![ViewChange::All];
                 }
                 Vec::new()
             }
         }
     }
 
-    fn put(
-        &mut self,
-        watch: Watch,
-        gvk: &Gvk,
-        (namespace, name): Name,
-        mut value: Value,
-    ) -> Vec<SightChange> {
+    fn put(&mut self, watch: Watch, gvk: &Gvk, (namespace, name): Name, mut value: Value) -> Vec<ViewChange> {
         read::tidy(&mut value, gvk);
         match watch {
             Watch::Employers(kind) => {
@@ -372,7 +360,7 @@ impl Sight {
                 let key = (kind, namespace, name);
                 self.index_employer(key.clone(), &view);
                 self.employers.insert(key.clone(), view);
-                vec![SightChange::Employer(key)]
+                vec![ViewChange::Employer(key)]
             }
             Watch::Employees(kind) => {
                 if kind == PODS {
@@ -382,23 +370,23 @@ impl Sight {
                 self.index_employee((kind, namespace.clone(), name.clone()), &new);
                 let here = self.employees.entry((kind, namespace.clone())).or_default();
                 let old = here.insert(name, Arc::clone(&new));
-                vec![SightChange::Employee { kind, namespace, old, new: Some(new) }]
+                vec![ViewChange::Employee { kind, namespace, old, new: Some(new) }]
             }
             Watch::Bindings => {
                 let Some(binding) = Binding::read(&value) else { return Vec::new() };
                 let binding = Arc::new(binding);
                 self.bindings.insert((namespace.clone(), name), Arc::clone(&binding));
-                vec![SightChange::Binding { namespace, binding }]
+                vec![ViewChange::Binding { namespace, binding }]
             }
             Watch::Rules => {
                 let Some(rule) = RuleObject::read(&value) else { return Vec::new() };
                 self.rules.insert((namespace.clone(), name), Arc::new(rule));
-                vec![SightChange::Rules(namespace)]
+                vec![ViewChange::Rules(namespace)]
             }
             Watch::Namespaces => {
                 let going = value.pointer("/metadata/deletionTimestamp").is_some();
                 let changed = if going { self.going.insert(name.clone()) } else { self.going.remove(&name) };
-                if changed { vec![SightChange::Namespace(name)] } else { Vec::new() }
+                if changed { vec![ViewChange::Namespace(name)] } else { Vec::new() }
             }
             Watch::Engines => {
                 let before = self.engines.is_empty();
@@ -407,7 +395,7 @@ impl Sight {
                 } else {
                     self.engines.remove(&name);
                 }
-                if before == self.engines.is_empty() { Vec::new() } else { vec![SightChange::All] }
+                if before == self.engines.is_empty() { Vec::new() } else { vec![ViewChange::All] }
             }
             Watch::Budgets => {
                 if let Some(budget) = Budget::read(&value) {
@@ -418,41 +406,41 @@ impl Sight {
             Watch::Slices => {
                 let pods = read::listed(&value);
                 let same = self.list((namespace.clone(), name), pods.clone()) == pods;
-                if same { Vec::new() } else { vec![SightChange::Slices(namespace)] }
+                if same { Vec::new() } else { vec![ViewChange::Slices(namespace)] }
             }
         }
     }
 
-    fn take(&mut self, watch: Watch, (namespace, name): Name) -> Vec<SightChange> {
+    fn take(&mut self, watch: Watch, (namespace, name): Name) -> Vec<ViewChange> {
         let place = (namespace.clone(), name.clone());
         match watch {
             Watch::Employers(kind) => {
                 let key = (kind, namespace, name);
                 self.employers_by.take(&key);
                 self.employers.remove(&key);
-                vec![SightChange::Employer(key)]
+                vec![ViewChange::Employer(key)]
             }
             Watch::Employees(kind) => {
                 self.employees_by.take(&(kind, namespace.clone(), name.clone()));
                 let here = self.employees.get_mut(&(kind, namespace.clone()));
                 let old = here.and_then(|here| here.remove(&name));
-                vec![SightChange::Employee { kind, namespace, old, new: None }]
+                vec![ViewChange::Employee { kind, namespace, old, new: None }]
             }
             Watch::Bindings => match self.bindings.remove(&place) {
-                Some(binding) => vec![SightChange::Binding { namespace, binding }],
+                Some(binding) => vec![ViewChange::Binding { namespace, binding }],
                 None => Vec::new(),
             },
             Watch::Rules => {
                 self.rules.remove(&place);
-                vec![SightChange::Rules(namespace)]
+                vec![ViewChange::Rules(namespace)]
             }
             Watch::Namespaces => {
                 self.going.remove(&name);
-                vec![SightChange::Namespace(name)]
+                vec![ViewChange::Namespace(name)]
             }
             Watch::Engines => {
                 let was = self.engines.remove(&name);
-                if was { vec![SightChange::All] } else { Vec::new() }
+                if was { vec![ViewChange::All] } else { Vec::new() }
             }
             Watch::Budgets => {
                 self.budgets.remove(&place);
@@ -460,7 +448,7 @@ impl Sight {
             }
             Watch::Slices => {
                 self.list(place, BTreeSet::new());
-                vec![SightChange::Slices(namespace)]
+                vec![ViewChange::Slices(namespace)]
             }
         }
     }

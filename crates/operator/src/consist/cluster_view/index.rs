@@ -16,7 +16,7 @@ use linchpin_consist::{
     settle::EmployerView,
 };
 
-use super::{EmployerKey, Sight};
+use super::{ClusterView, EmployerKey};
 use crate::consist::crew::{AdapterWorkers, ReadEmployer, Worker};
 
 /// An employee: the number of its kind, its namespace, its name.
@@ -91,7 +91,7 @@ impl<T: Ord + Clone> WordIndex<T> {
     }
 }
 
-impl Sight {
+impl ClusterView {
     /// Who is at work from now on: what they make of employers is what these are found by.
     pub(super) fn employ(&mut self, crew: Arc<AdapterWorkers>) {
         self.crew = crew;
