@@ -34,7 +34,7 @@ pub enum LoggingError {
 
 /// Targets that log whole bodies, and with them anybody's secrets, when an answer cannot be read: they say nothing below
 /// an error, whatever the filter asks for.
-const TELLTALES: [&str; 3] = ["kube_client=error", "kube_client::client=error", "kube_runtime=error"];
+const TELLTALES: [&str; 2] = ["kube_client=error", "kube_client::client=error"];
 
 /// The filter, without what must never be logged.
 fn quiet(filter: &str) -> Result<EnvFilter, LoggingError> {
