@@ -18,6 +18,7 @@ mod idle_plans;
 mod kept;
 mod kinds_seen;
 mod notices;
+mod pace;
 mod precedence;
 mod queue;
 mod records;
@@ -63,17 +64,13 @@ pub(crate) use driver::{FAILED, caught, wall_clock as now};
 use entry::Entry;
 use kept::KeptRecords;
 use notices::Notices;
+use pace::{BEAT, TURNS_FOR};
 use queue::KeyQueue;
 use saving::UnderWay;
 use telemetry::Telemetry;
 pub use term::work;
 use throttle::{Throttled, Unfinished};
 use timers::Timers;
-
-/// How often we look up although nobody calls, to show that we live.
-const BEAT: Duration = Duration::from_secs(5);
-/// How long turns are taken before new messages are looked at: whatever came back makes room for the next effect.
-const TURNS_FOR: Duration = Duration::from_millis(2);
 
 /// What reaches the controller.
 pub(crate) enum ControllerMessage {

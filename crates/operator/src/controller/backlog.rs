@@ -14,6 +14,8 @@ use std::{
     time::Instant,
 };
 
+use super::pace::AWAITED_IN_A_ROW;
+
 /// When something may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
@@ -38,10 +40,6 @@ pub(crate) struct Backlog<K: Ord + Copy> {
     quiet: Line<K>,
     busy: Line<K>,
 }
-
-/// After so many awaited ones in a row comes one of the others, so that what changes all the time keeps nothing from being
-/// written at all.
-const IN_A_ROW: u32 = 8;
 
 /// Keys of one namespace by time.
 #[derive(Debug)]
@@ -68,7 +66,7 @@ impl<K: Ord + Copy> Share<K> {
             |side: &BTreeSet<(Instant, K)>| side.first().filter(|(at, _)| *at <= now).map(|(_, key)| *key);
         let awaited = due(&self.awaited).map(|key| (key, true));
         let other = due(&self.others).map(|key| (key, false));
-        if self.in_a_row < IN_A_ROW { awaited.or(other) } else { other.or(awaited) }
+        if self.in_a_row < AWAITED_IN_A_ROW { awaited.or(other) } else { other.or(awaited) }
     }
 }
 

@@ -1,11 +1,7 @@
 //! The driver: starts effects, a bounded number at a time, and hands their outcomes back. It decides nothing: which is
 //! next is said by [`Shares`], and [`Executor`] carries it out.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use futures::FutureExt;
 use linchpin_cluster::{apply::Executor, events::Regarding, hub::SubscriberId};
@@ -18,14 +14,9 @@ use tokio::sync::mpsc;
 
 use super::{
     ControllerMessage, now,
+    pace::{EFFECT_KEEPS_BUSY, LULL},
     precedence::{Precedence, Precedences},
 };
-
-/// How long after an effect came back the next one, which may depend on it, is waited for before anything else is
-/// done: the event that it causes arrives at about the time of its answer, before or after it.
-const LULL: Duration = Duration::from_millis(5);
-/// How long an effect under way keeps others waiting: a write is answered long before, a command may take minutes.
-const ATTENTION: Duration = Duration::from_millis(100);
 
 /// Where an effect goes. Each has its own places: this cluster answers in milliseconds, others when they like, and
 /// commands take minutes by design.
@@ -129,7 +120,7 @@ impl Driver {
 
     /// From when on nothing has to yield any more, unless more effects come until then.
     pub(crate) fn quiet_from(&self) -> Option<Instant> {
-        let pause = if self.shares.under_way(EffectLane::Here) > 0 { ATTENTION } else { LULL };
+        let pause = if self.shares.under_way(EffectLane::Here) > 0 { EFFECT_KEEPS_BUSY } else { LULL };
         self.stirred.map(|stirred| stirred + pause)
     }
 

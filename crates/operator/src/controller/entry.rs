@@ -1,6 +1,6 @@
 //! What the controller knows of one subject.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linchpin_cluster::hub::SubscriberId;
 use linchpin_doors::{VisibleCauses, subject::Subject};
@@ -10,7 +10,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Few, Timestamp};
 
-use super::{records::Sent, saving::Saving, throttle::LastTurn};
+use super::{pace::FRESH_LOOKS_EVERY, records::Sent, saving::Saving, throttle::LastTurn};
 
 /// One subject.
 pub(crate) struct Entry {
@@ -45,9 +45,6 @@ pub(crate) struct Entry {
     /// What was asked to know how much of the circle that it waits in may be shown.
     pub(crate) circle_asks: Few<Want>,
 }
-
-/// How often orders make everything be read again.
-const FRESH_LOOKS_EVERY: Duration = Duration::from_secs(5);
 
 /// Fresh looks that were ordered by hand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,7 +103,7 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use linchpin_engine::contract::{Notice, StepId, Ticket, Verb, Via};
 

@@ -1,19 +1,11 @@
 //! The rest of subjects to which nothing happens.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Controller;
-
-/// How long after its last turn a subject rests: its plan is made anew when it is called again, which takes a fraction of a
-/// millisecond and would double the memory of what waits for hours.
-pub(super) const COOL_AFTER: Duration = Duration::from_secs(10);
-/// How many subjects keep their plans until then, the latest ones: memory is made for what happens now and then to some,
-/// not for what once happens to all of them, as at a restart.
-pub(super) const WARM: usize = 64;
-/// How many keep them while something else is to be done, as long as it lasts.
-const WARM_WHILE_BUSY: usize = 2 * WARM;
-/// How many begin to rest before messages are looked at.
-const COOLED_AT_ONCE: usize = 32;
+use super::{
+    Controller,
+    pace::{COOL_AFTER, COOLED_AT_ONCE, WARM, WARM_WHILE_BUSY},
+};
 
 impl Controller {
     /// Lets subjects rest to which nothing happens, and those of a crowd to which nothing happened for the longest time; a

@@ -2,7 +2,7 @@
 //!
 //! Nobody waits for one. Events yield to effects like statuses do, for up to a second, and share the few places of
 //! background writes with them ([`saving`](super::saving)). Namespaces take turns. Events are a courtesy: of more than
-//! [`KEPT`] of one namespace its oldest is dropped, and nobody else's.
+//! [`EVENTS_KEPT`] of one namespace its oldest is dropped, and nobody else's.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,14 +14,12 @@ use futures::StreamExt;
 use linchpin_cluster::events::Regarding;
 use linchpin_engine::contract::Notice;
 
-use super::{Controller, ControllerMessage, backlog::Full, driver::caught, saving::pace::YIELD};
-
-/// How many events of one namespace may wait.
-const KEPT: usize = 2_000;
-/// How long what is left to say may take at the end of a term.
-const FLUSH_DEADLINE: Duration = Duration::from_secs(1);
-/// How many are said at a time then.
-const AT_THE_END: usize = 4;
+use super::{
+    Controller, ControllerMessage,
+    backlog::Full,
+    driver::caught,
+    pace::{EVENTS_AT_THE_END, EVENTS_END_AFTER, EVENTS_KEPT, YIELD},
+};
 
 /// Events that wait, by namespace, each in the order they were reported.
 #[derive(Debug, Default)]
@@ -37,7 +35,7 @@ impl Notices {
             self.turns.push_back(namespace.to_owned());
         }
         let line = self.namespaces.entry(namespace.to_owned()).or_default();
-        if line.len() >= KEPT {
+        if line.len() >= EVENTS_KEPT {
             line.pop_front();
         }
         line.push_back((now, about, notice));
@@ -110,8 +108,8 @@ impl Controller {
         let notices: Vec<_> = std::iter::from_fn(|| notices.pop(now, false, &Full::new())).collect();
         let recorder = &self.recorder;
         let say = |(_, about, notice)| async move { recorder.record(&about, &notice).await };
-        let all = futures::stream::iter(notices).for_each_concurrent(AT_THE_END, say);
-        let _ = tokio::time::timeout(FLUSH_DEADLINE, all).await;
+        let all = futures::stream::iter(notices).for_each_concurrent(EVENTS_AT_THE_END, say);
+        let _ = tokio::time::timeout(EVENTS_END_AFTER, all).await;
     }
 }
 
@@ -151,15 +149,17 @@ mod tests {
     #[test]
     fn namespaces_take_turns_and_the_loud_one_drops_its_own_oldest_alone() {
         let now = Instant::now();
-        for (count, first) in
-            [(KEPT, "a0".to_owned()), (KEPT + 1, "a1".to_owned()), (KEPT * 100, format!("a{}", KEPT * 99))]
-        {
+        for (count, first) in [
+            (EVENTS_KEPT, "a0".to_owned()),
+            (EVENTS_KEPT + 1, "a1".to_owned()),
+            (EVENTS_KEPT * 100, format!("a{}", EVENTS_KEPT * 99)),
+        ] {
             let mut notices = Notices::default();
             emit_event(&mut notices, "b", 1, now);
             emit_event(&mut notices, "a", count, now);
             emit_event(&mut notices, "c", 2, now);
             let rest = rest(&mut notices, now);
-            assert_eq!(rest.len(), KEPT + 3);
+            assert_eq!(rest.len(), EVENTS_KEPT + 3);
             assert_eq!(rest[..4], ["b0".to_owned(), first, "c0".to_owned(), rest[3].clone()]);
             assert_eq!(rest[4], "c1");
         }

@@ -1,14 +1,14 @@
 //! Who goes first: of the effects of one namespace on this cluster that start at the same moment, those of lower priority
 //! are answered before the others are sent. Sent side by side they would arrive in any order.
 //!
-//! A moment's courtesy and no more: what takes longer than [`PATIENCE`] keeps nobody waiting. Used by the driver.
+//! A moment's courtesy and no more: what takes longer than [`EARLIER_EFFECTS_FIRST`] keeps nobody waiting. Used by the
+//! driver.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use tokio::sync::watch;
 
-/// How long an effect lets those before it go first: a write is answered long before.
-const PATIENCE: Duration = Duration::from_secs(1);
+use super::pace::EARLIER_EFFECTS_FIRST;
 
 /// The place of an effect among those of its namespace; lower comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +67,7 @@ impl EarlierEffects {
             }
         };
         // After that moment nobody is waited for any longer.
-        let _ = tokio::time::timeout(PATIENCE, all).await;
+        let _ = tokio::time::timeout(EARLIER_EFFECTS_FIRST, all).await;
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
         let (_, _hangs) = all.start("a", place(1, 0));
         let began = tokio::time::Instant::now();
         all.start("a", place(2, 0)).0.pass().await;
-        assert_eq!(began.elapsed(), PATIENCE);
+        assert_eq!(began.elapsed(), EARLIER_EFFECTS_FIRST);
     }
 
     #[test]

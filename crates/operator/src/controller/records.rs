@@ -7,7 +7,6 @@ use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
-    time::Duration,
 };
 
 use linchpin_cluster::hub::SubscriberId;
@@ -15,14 +14,14 @@ use linchpin_doors::SideWrite;
 use linchpin_engine::contract::{Effect, Failure, Outcome, StepId, Ticket, Verb};
 use linchpin_words::Timestamp;
 
-use super::{Controller, driver::EffectOrigin, entry::Entry, now, turn::regarding};
-
-/// How long after a failure a record is tried again.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How many records are remembered as sent: what is not asked for any more may be forgotten.
-const REMEMBERED: usize = 256;
-/// How long one request may take.
-const DEADLINE: Duration = Duration::from_secs(30);
+use super::{
+    Controller,
+    driver::EffectOrigin,
+    entry::Entry,
+    now,
+    pace::{RECORD_DEADLINE, RECORD_RETRY, RECORDS_REMEMBERED},
+    turn::regarding,
+};
 
 /// What was sent of an object's records.
 #[derive(Default)]
@@ -55,7 +54,7 @@ impl Controller {
     /// Sends what is not sent yet.
     pub(super) fn keep(&mut self, entry: &mut Entry, records: Vec<SideWrite>, time: Timestamp) {
         entry.sent.retry_at.retain(|name, _| records.iter().any(|record| record.name == *name));
-        if entry.sent.last.len() > REMEMBERED {
+        if entry.sent.last.len() > RECORDS_REMEMBERED {
             entry.sent.last.retain(|name, _| records.iter().any(|record| record.name == *name));
         }
         for record in records {
@@ -71,7 +70,7 @@ impl Controller {
             }
             let ticket = Ticket { step: record.name.clone(), run: 0, attempt: 0, part: 0 };
             let (via, verb) = (record.via, record.verb);
-            let effect = Effect { ticket, via, verb, discreet: false, deadline: DEADLINE, rank: 0 };
+            let effect = Effect { ticket, via, verb, discreet: false, deadline: RECORD_DEADLINE, rank: 0 };
             entry.sent.last.insert(record.name, hash);
             let about = Arc::new(regarding(entry));
             let (lane, priority) = (entry.subject.key().lane(), entry.subject.priority());
@@ -86,7 +85,7 @@ impl Controller {
             let name = outcome.ticket.step;
             tracing::warn!(object = %entry.subject.key().object_ref(), "cannot keep record {name}: {failure}");
             entry.sent.last.remove(&name);
-            entry.sent.retry_at.insert(name, now().plus_duration(PATIENCE));
+            entry.sent.retry_at.insert(name, now().plus_duration(RECORD_RETRY));
             self.enqueue(id);
         }
     }

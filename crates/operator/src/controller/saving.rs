@@ -1,13 +1,13 @@
 //! Saving: status and finalizer of our objects, as seldom as possible and as soon as needed.
 //!
 //! What is written, and in which order, is said by a machine without time and without I/O ([`machine`]); when, by
-//! [`pace`]. Here the writes are begun, each with the version it was decided on, and their ends are taken in. A phase change
-//! and whatever effects wait for go at once; progress at most once a second, a phase that flaps less often; and all but what
+//! [`write_pace`]. Here the writes are begun, each with the version it was decided on, and their ends are taken in. A phase
+//! change and whatever effects wait for go at once; progress at most once a second, a phase that flaps less often; and all but what
 //! effects wait for yields to effects for up to a second, counted from when there was something to write, so that what
 //! changes again in the meantime is written once. A status is drawn only when it may be written, or before its object rests.
 
 mod machine;
-pub(super) mod pace;
+mod write_pace;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -23,11 +23,12 @@ use super::{
     Controller, ControllerMessage, EndedWrite,
     driver::{FAILED, caught},
     entry::Entry,
+    pace::{CROWD, FENCED, OWN_ECHO},
     turn::number,
 };
 use machine::{FirstJournal, FirstJournalMay, NextWrite, SavingMachine, SavingWrite, WriteEnd};
-pub(crate) use pace::UnderWay;
-use pace::{CROWD, FENCED, Urgency, WritePace};
+pub(crate) use write_pace::UnderWay;
+use write_pace::{Urgency, WritePace};
 
 /// A journal that is larger is no annotation: all annotations of an object may have 256 KiB together.
 const LARGEST_FIRST_JOURNAL: usize = 64 * 1024;
@@ -120,7 +121,7 @@ impl Saving {
     /// Whether what arrived is older than what we have just written ourselves. A store that went back in time also shows
     /// older versions, but goes on doing so.
     pub(super) fn is_late(&self, version: &str) -> bool {
-        let recent = self.pace.last.is_some_and(|last| last.elapsed() < pace::OWN_ECHO);
+        let recent = self.pace.last.is_some_and(|last| last.elapsed() < OWN_ECHO);
         recent && number(version) < number(&self.version)
     }
 

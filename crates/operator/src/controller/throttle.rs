@@ -17,29 +17,14 @@ use std::{
 use linchpin_cluster::hub::SubscriberId;
 
 use super::{
-    allowance::{Allowance, Rate},
+    allowance::Allowance,
     entry::Entry,
+    pace::{
+        IDLE_TURNS, LONGEST_REST, LONGEST_REST_BESIDE_EFFECTS, OWED_REST, REST_TIMES,
+        REST_TIMES_BESIDE_EFFECTS, SHORTEST_REST, UNFINISHED_TIMES,
+    },
     timers::Timers,
 };
-
-/// A rest that is no longer than this saves nothing.
-const SHORT: Duration = Duration::from_millis(5);
-/// How many times as long as its turns an object rests.
-const TIMES: u32 = 5;
-/// So much rest may be owed before it is taken: turns of 5 ms. Without, the turn that a neighbour calls for just before it
-/// becomes ready kept the next one waiting.
-const OWED: Duration = Duration::from_millis(25);
-/// The longest rest: nobody notices it.
-const LONGEST: Duration = Duration::from_millis(50);
-/// How many times as long beside effects, for each that rests.
-const TIMES_BESIDE_EFFECTS: u32 = 12;
-/// The longest rest beside effects.
-const LONGEST_BESIDE_EFFECTS: Duration = Duration::from_millis(200);
-
-/// How many times as long as a turn that left something over the namespace's next such turn waits.
-const TIMES_UNFINISHED: u32 = 4;
-/// How many turns in which nothing is to be done an object takes at once.
-const IDLE_TURNS: Rate = Rate { burst: 30, every: Duration::from_millis(100) };
 
 /// An object's last turn.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +52,7 @@ impl LastTurn {
         let left = last.map_or(Duration::ZERO, |last| {
             last.owed.saturating_sub(began.saturating_duration_since(last.ended))
         });
-        let owed = left.saturating_add(took.saturating_mul(TIMES)).min(OWED + LONGEST);
+        let owed = left.saturating_add(took.saturating_mul(REST_TIMES)).min(OWED_REST + LONGEST_REST);
         Self { took, ended, owed, idle, goes_on: None }
     }
 }
@@ -77,13 +62,13 @@ impl LastTurn {
     fn rests_until(self, beside_effects: bool, others: usize) -> Option<Instant> {
         let rest = if beside_effects {
             let all = u32::try_from(others).unwrap_or(u32::MAX).saturating_add(1);
-            (self.took * TIMES_BESIDE_EFFECTS).saturating_mul(all).min(LONGEST_BESIDE_EFFECTS)
+            (self.took * REST_TIMES_BESIDE_EFFECTS).saturating_mul(all).min(LONGEST_REST_BESIDE_EFFECTS)
         } else {
-            self.owed.saturating_sub(OWED)
+            self.owed.saturating_sub(OWED_REST)
         };
         let called_too_often = self.idle.is_used_up(self.ended, IDLE_TURNS);
         let rest = if called_too_often { rest.max(IDLE_TURNS.every) } else { rest };
-        let until = (rest > SHORT).then(|| self.ended + rest);
+        let until = (rest > SHORTEST_REST).then(|| self.ended + rest);
         until.max(self.goes_on)
     }
 }
@@ -97,7 +82,7 @@ impl Unfinished {
     pub(super) fn place(&mut self, namespace: String, took: Duration, ended: Instant) -> Instant {
         self.0.retain(|_, until| *until > ended);
         let until = self.0.entry(namespace).or_insert(ended);
-        *until += took * TIMES_UNFINISHED;
+        *until += took * UNFINISHED_TIMES;
         *until
     }
 }
@@ -128,7 +113,7 @@ mod tests {
         assert_eq!(rest(Duration::from_micros(900), false, 100), None);
         assert_eq!(rest(Duration::from_millis(5), false, 100), None);
         assert_eq!(rest(Duration::from_millis(8), false, 100), Some(Duration::from_millis(15)));
-        assert_eq!(rest(Duration::from_secs(3), false, 0), Some(LONGEST));
+        assert_eq!(rest(Duration::from_secs(3), false, 0), Some(LONGEST_REST));
     }
 
     #[test]
@@ -182,6 +167,6 @@ mod tests {
         let short = Duration::from_micros(200);
         assert_eq!(rest(short, true, 0), None);
         assert_eq!(rest(short, true, 9), Some(Duration::from_millis(24)));
-        assert_eq!(rest(short, true, 1_000_000), Some(LONGEST_BESIDE_EFFECTS));
+        assert_eq!(rest(short, true, 1_000_000), Some(LONGEST_REST_BESIDE_EFFECTS));
     }
 }

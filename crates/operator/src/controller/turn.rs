@@ -17,8 +17,8 @@ use super::{
     Controller,
     driver::EffectOrigin,
     entry::{Entry, FreshLook},
-    idle_plans::COOL_AFTER,
     now,
+    pace::COOL_AFTER,
     throttle::{self, LastTurn},
 };
 

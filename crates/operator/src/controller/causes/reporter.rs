@@ -3,29 +3,14 @@
 //! Nobody waits for what it finds, so it yields to whatever happens. What an object of ours reports is for others a reason to
 //! act: right after a message a look would come between the two. It takes its looks in short slices for the same reason.
 
-use std::{
-    ops::Bound,
-    time::{Duration, Instant},
-};
+use std::{ops::Bound, time::Instant};
 
 use linchpin_cluster::hub::SubscriberId;
 
-/// The pause between two looks.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How long it yields to effects: somebody's that never end must not keep everybody's causes from being shown.
-const YIELD: Duration = Duration::from_secs(5);
-/// How long after a message more of what it is about may come.
-const LULL: Duration = Duration::from_millis(5);
-/// For how long messages put off a look that is due.
-const PUT_OFF: Duration = Duration::from_secs(1);
-/// While effects are under way it is not asked more often than this whether they still are.
-const LEAST_PAUSE: Duration = Duration::from_millis(50);
-/// Objects looked at a time.
-const LOOKS: usize = 64;
-/// Statuses drawn anew a time.
-const CHANGES: usize = 16;
-/// How long a look goes on before messages are taken in.
-const SLICE: Duration = Duration::from_millis(1);
+use super::super::pace::{
+    BUSY_ASKED_EVERY, LOOK_SLICE, LOOKS_EVERY, LOOKS_PUT_OFF, LOOKS_YIELD, LULL, OBJECTS_A_LOOK,
+    STATUSES_A_LOOK,
+};
 
 /// How far the reporter is.
 #[derive(Default)]
@@ -67,11 +52,11 @@ impl Reporter {
             return None;
         }
         let Some(last) = self.last else { return Some(now) };
-        let due = if self.left.is_some() { last } else { last + PAUSE };
-        if busy && now < last + YIELD {
-            return Some(due.max(now + LEAST_PAUSE).min(last + YIELD));
+        let due = if self.left.is_some() { last } else { last + LOOKS_EVERY };
+        if busy && now < last + LOOKS_YIELD {
+            return Some(due.max(now + BUSY_ASKED_EVERY).min(last + LOOKS_YIELD));
         }
-        let quiet = self.heard.map_or(due, |heard| (heard + LULL).min(last + PAUSE + PUT_OFF));
+        let quiet = self.heard.map_or(due, |heard| (heard + LULL).min(last + LOOKS_EVERY + LOOKS_PUT_OFF));
         Some(due.max(quiet))
     }
 
@@ -80,10 +65,10 @@ impl Reporter {
         if self.at.is_none() {
             self.stale = false;
         }
-        let until = now + SLICE;
+        let until = now + LOOK_SLICE;
         let left = self.left.get_or_insert_with(|| {
             self.last = Some(now);
-            LookBudget { looks: LOOKS, changes: CHANGES, until }
+            LookBudget { looks: OBJECTS_A_LOOK, changes: STATUSES_A_LOOK, until }
         });
         left.until = until;
         (self.at.map_or(Bound::Unbounded, Bound::Excluded), left.looks)
@@ -111,6 +96,8 @@ impl Reporter {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const MOMENT: Duration = Duration::from_micros(100);
@@ -136,14 +123,14 @@ mod tests {
         reporter.note_change();
         assert_eq!(reporter.next(begun, false), Some(begun));
         let (mut seen, mut now) = (0, begun);
-        while seen < LOOKS as u64 {
+        while seen < OBJECTS_A_LOOK as u64 {
             assert!(reporter.next(now, false).is_some_and(|at| at <= now), "after {seen}");
             let (more, later) = look(&mut reporter, seen, now, MOMENT);
-            assert!(later.duration_since(now) <= SLICE, "{more} at once");
+            assert!(later.duration_since(now) <= LOOK_SLICE, "{more} at once");
             (seen, now) = (seen + more, later);
         }
-        assert_eq!(seen, LOOKS as u64);
-        assert_eq!(reporter.next(now, false), Some(begun + PAUSE), "the next ones come after a pause");
+        assert_eq!(seen, OBJECTS_A_LOOK as u64);
+        assert_eq!(reporter.next(now, false), Some(begun + LOOKS_EVERY), "the next ones come after a pause");
     }
 
     #[test]
@@ -152,14 +139,17 @@ mod tests {
         let mut reporter = Reporter::default();
         reporter.note_change();
         look(&mut reporter, 0, begun, Duration::ZERO);
-        let due = begun + PAUSE;
+        let due = begun + LOOKS_EVERY;
         reporter.note_messages(due);
         assert_eq!(reporter.next(due, false), Some(due + LULL));
-        assert_eq!(reporter.next(due, true), Some(due + LEAST_PAUSE));
-        let late = due + PUT_OFF;
+        assert_eq!(reporter.next(due, true), Some(due + BUSY_ASKED_EVERY));
+        let late = due + LOOKS_PUT_OFF;
         reporter.note_messages(late);
         assert_eq!(reporter.next(late, false), Some(late), "messages that never end put it off so long");
-        assert_eq!(reporter.next(begun + YIELD, true).map(|at| at <= begun + YIELD + LULL), Some(true));
+        assert_eq!(
+            reporter.next(begun + LOOKS_YIELD, true).map(|at| at <= begun + LOOKS_YIELD + LULL),
+            Some(true)
+        );
     }
 
     #[test]
@@ -169,7 +159,7 @@ mod tests {
         reporter.note_change();
         reporter.begin(now);
         let looked = (1..1_000).find(|number| !reporter.looked(SubscriberId(*number), true, now));
-        assert_eq!(looked, Some(CHANGES as u64));
+        assert_eq!(looked, Some(STATUSES_A_LOOK as u64));
         reporter.ended();
         assert_eq!(reporter.next(now, false), None, "the round is over");
     }

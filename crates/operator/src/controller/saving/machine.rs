@@ -1,5 +1,5 @@
 //! What is to be written to an object of ours, and in which order. Pure, and without time: when is said by
-//! [`pace`](super::pace).
+//! [`write_pace`](super::write_pace).
 //!
 //! One write at a time: metadata (our finalizer, and with it the first journal or the end of it), then the status. Effects
 //! that rely on the journal or the finalizer are held until both are saved: that is the law, and `exploration` tries every

@@ -3,9 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    super::backlog::Due,
+    super::{
+        backlog::Due,
+        pace::{FLAPPING_EVERY, LONGEST_WRITE_REST, PHASES_AT_ONCE, PROGRESS_EVERY, YIELD},
+    },
     machine::{FirstJournal, FirstJournalMay, NextWrite, SavingMachine, SavingWrite, WriteEnd},
-    pace::{AT_MOST_EVERY, AT_ONCE, FLAPPING_EVERY, LONGEST_REST, UnderWay, Urgency, WritePace, YIELD},
+    write_pace::{UnderWay, Urgency, WritePace},
 };
 
 /// An object with a status to write.
@@ -40,7 +43,7 @@ fn progress_is_written_once_a_second_and_a_phase_at_once() {
     let soon = begun + Duration::from_millis(10);
     assert_eq!(due(&mut phase_change(begun), soon).quiet, soon);
     let mut progress = WritePace { urgency: Urgency::Calm, ..phase_change(begun) };
-    assert_eq!(due(&mut progress, soon).quiet, begun + AT_MOST_EVERY);
+    assert_eq!(due(&mut progress, soon).quiet, begun + PROGRESS_EVERY);
     let mut first = WritePace { last: None, ..progress };
     assert_eq!(due(&mut first, soon).quiet, soon);
 }
@@ -61,15 +64,15 @@ fn a_phase_that_flaps_is_written_at_once_a_few_times_and_then_seldom() {
     let begun = Instant::now();
     let soon = begun + Duration::from_millis(10);
     let mut pace = WritePace { urgency: Urgency::Calm, ..phase_change(begun) };
-    for _ in 0..AT_ONCE.burst {
+    for _ in 0..PHASES_AT_ONCE.burst {
         assert!(pace.hurry(soon, false));
         assert_eq!(due(&mut pace, soon).quiet, soon);
         pace.urgency = Urgency::Calm;
     }
     assert!(!pace.hurry(soon, false));
     assert_eq!(due(&mut pace, soon).quiet, begun + FLAPPING_EVERY);
-    assert!(pace.hurry(soon + AT_ONCE.every, false), "after a while one is written at once again");
-    assert!(!pace.hurry(soon + AT_ONCE.every, false), "and no more than one");
+    assert!(pace.hurry(soon + PHASES_AT_ONCE.every, false), "after a while one is written at once again");
+    assert!(!pace.hurry(soon + PHASES_AT_ONCE.every, false), "and no more than one");
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn beside_effects_one_is_written_at_a_time_and_then_none_for_a_while() {
     under_way.begin(&"a".into(), later);
     let late = later + Duration::from_secs(10);
     under_way.end(&"a".into(), late);
-    assert_eq!(under_way.room(late, true), Some(late + LONGEST_REST), "no pause is long");
+    assert_eq!(under_way.room(late, true), Some(late + LONGEST_WRITE_REST), "no pause is long");
 }
 
 #[test]
