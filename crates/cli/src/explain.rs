@@ -211,7 +211,7 @@ impl Scene<'_> {
         let chains = causes.chains.into_iter().map(|chain| LongChain::new(self.up_to_suspended(chain)));
         let mut chains: Vec<LongChain> = chains.collect();
         for long in &mut chains {
-            long.go_on(reader, self.depth).await;
+            long.go_on(reader, self.kinds, self.depth).await;
         }
         (chains, causes.more)
     }
@@ -374,7 +374,7 @@ impl Scene<'_> {
             .collect();
         let (mut chains, more) = self.chains(&node, reader).await;
         if chains.is_empty() && matches!(look, LookResult::Found(_)) {
-            chains.extend(descended(&node, reader, self.depth).await);
+            chains.extend(descended(&node, reader, self.kinds, self.depth).await);
         }
         let mut explanation = Explanation {
             chains,
@@ -450,13 +450,18 @@ impl Scene<'_> {
 }
 
 /// The chain from an object of others itself; none if it lacks nothing.
-async fn descended(node: &Node, reader: &mut ClusterReader, depth: usize) -> Option<LongChain> {
+async fn descended(
+    node: &Node,
+    reader: &mut ClusterReader,
+    kinds: &Registry,
+    depth: usize,
+) -> Option<LongChain> {
     use linchpin_engine::graph::{Hop, Wait, WaitState};
     // As if somebody waited for it: its own lack is then reported like that of any other link.
     let link = ChainLink { hop: Hop::WaitsFor(Wait::new(WaitState::Unknown, "")), node: node.clone() };
     let chain = Chain { start: node.clone(), links: vec![link], skipped: 0, end: ChainEnd::Leaf };
     let mut long = LongChain::new(chain);
-    long.go_on(reader, depth).await;
+    long.go_on(reader, kinds, depth).await;
     let lacking = long.chain.links.len() > 1 || long.last_wait().is_some_and(|wait| !wait.reason.is_empty());
     lacking.then_some(long)
 }

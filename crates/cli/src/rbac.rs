@@ -142,7 +142,7 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
     }
     let facts = RbacFacts::new(&manifests.kept, asked.then_some(&command.connection));
     for manifest in &manifests.ours {
-        let found = compiled(command, manifest, &facts, &mut kinds)?;
+        let found = compiled(command, manifest, &facts, &mut kinds, registry)?;
         collect(&found, &mut kinds, &mut grants, &mut needs);
     }
     if command.check {
@@ -184,13 +184,14 @@ fn compiled(
     manifest: &OwnManifest,
     given: &RbacFacts<'_>,
     kinds: &mut KnownKinds,
+    registry: &Registry,
 ) -> Result<CompiledObject> {
-    match attempt(command, manifest, given, kinds)? {
+    match attempt(command, manifest, given, kinds, registry)? {
         Ok(Compiled { plan, wants }) => Ok(CompiledObject { plan, asks: wants, note: None }),
         Err(error) => {
             let lacking = || anyhow!("{manifest}: {error}");
             let rest = manifest.without_source().filter(|_| error.waits).ok_or_else(lacking)?;
-            let Ok(Compiled { plan, mut wants }) = attempt(command, &rest, given, kinds)? else {
+            let Ok(Compiled { plan, mut wants }) = attempt(command, &rest, given, kinds, registry)? else {
                 return Err(lacking());
             };
             wants.extend(error.asks);
@@ -209,12 +210,14 @@ fn attempt(
     manifest: &OwnManifest,
     kept: &RbacFacts<'_>,
     kinds: &mut KnownKinds,
+    registry: &Registry,
 ) -> Result<Result<Compiled, SpecError>> {
     let mut facts = World::new();
     let pins = BTreeMap::new();
     let mut last: Option<Result<Compiled, SpecError>> = None;
     for _ in 0..ROUNDS {
         let given = CompileInput {
+            registry,
             facts: &facts,
             kinds: &pins,
             default_service_account: &command.default_service_account,

@@ -13,7 +13,12 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp};
 
-use crate::{cluster, owner::Owner, registry::KindNames, shown::ShownObject};
+use crate::{
+    cluster,
+    owner::Owner,
+    registry::{KindNames, Registry},
+    shown::ShownObject,
+};
 
 /// The domain that a cluster's Services have where nobody says another.
 pub const CLUSTER_DOMAIN: &str = "cluster.local";
@@ -21,6 +26,8 @@ pub const CLUSTER_DOMAIN: &str = "cluster.local";
 /// What compiling is given beside the object.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileInput<'a> {
+    /// The kinds there are.
+    pub registry: &'a Registry,
     /// What has been observed so far.
     pub facts: &'a World,
     /// What bare kind words were resolved to before: `kinds` of the object's journal, as memory has it.

@@ -17,7 +17,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{GroupKind, Gvk, KindWord, limits, reference::built_in};
 
-use crate::{door::CompileInput, errors::at};
+use crate::{door::CompileInput, errors::at, registry::Registry};
 
 /// A kind, with what requests need to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,11 @@ impl<'a> KindLookup<'a> {
             taught: RefCell::default(),
             spent: Cell::new(0),
         }
+    }
+
+    /// The kinds there are.
+    pub(crate) fn registry(&self) -> &Registry {
+        self.compile_input.registry
     }
 
     /// Takes what a part of compiling took. An object is compiled as a whole, so all of it must fit one turn.

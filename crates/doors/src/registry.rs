@@ -4,7 +4,7 @@
 //! door is one line there. A kind that is no door (it decides by a function of its own, it is not even ours) implements
 //! [`DoorKind`] itself; one that another process serves is a definition.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{collections::BTreeSet, fmt, marker::PhantomData, sync::Arc};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::{CustomResourceExt as _, Resource as _, object::HasStatus as _};
@@ -13,7 +13,7 @@ use linchpin_engine::{
     graph::{Edge, Node},
     plan::SpecError,
 };
-use linchpin_words::{Gvk, KindWord};
+use linchpin_words::{GroupKind, Gvk, KindWord};
 use serde_json::Value;
 
 use crate::{
@@ -43,6 +43,8 @@ pub fn registry() -> Registry {
 #[derive(Clone, Default)]
 pub struct Registry {
     kinds: Vec<Arc<dyn DoorKind>>,
+    /// Those whose objects wait for others, whether they are served or not.
+    ours: BTreeSet<GroupKind>,
     /// The definitions of kinds that are not served here.
     elsewhere: Vec<fn() -> CustomResourceDefinition>,
 }
@@ -52,6 +54,9 @@ impl Registry {
     #[must_use]
     pub fn with(mut self, kind: Arc<dyn DoorKind>) -> Self {
         let name = kind.names().gvk;
+        if kind.waits() {
+            self.ours.insert(name.group_kind());
+        }
         match self.kinds.iter_mut().find(|known| known.names().gvk == name) {
             Some(known) => *known = kind,
             None => self.kinds.push(kind),
@@ -78,6 +83,11 @@ impl Registry {
         &self.kinds
     }
 
+    /// Whether the objects of a kind wait for others and say so as ours do, whether it is served or not.
+    pub fn is_ours(&self, kind: &GroupKind) -> bool {
+        self.ours.contains(kind)
+    }
+
     /// The kinds whose objects wait for others.
     pub fn waiting(&self) -> impl Iterator<Item = &Arc<dyn DoorKind>> {
         self.kinds.iter().filter(|kind| kind.waits())
@@ -101,6 +111,12 @@ impl Registry {
         all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         all.iter_mut().for_each(linchpin_api::mark);
         all
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.kinds.iter().map(|kind| kind.names().gvk)).finish()
     }
 }
 

@@ -25,7 +25,6 @@ use crate::{
     errors::{at, expression},
     kinds::{KindMeaning, ResolvedKind},
     readiness_profile::{self, ProfileLookup},
-    registry,
 };
 
 /// What a requirement is about.
@@ -150,6 +149,8 @@ pub(crate) struct RequirementDraft {
     definition: String,
     via: Via,
     subject: RequirementSubject,
+    /// Whether its objects are of a kind of ours.
+    ours: bool,
     test: Test,
     reads: ReadSet,
     group: Option<String>,
@@ -193,6 +194,7 @@ impl RequirementDraft {
             definition: spec.definition,
             via: spec.via,
             subject,
+            ours: false,
             test: Test {
                 state: spec.state,
                 min_replicas: spec.min_replicas,
@@ -226,6 +228,7 @@ impl RequirementDraft {
             return Ok(());
         };
         let group_kind = kind.gvk.group_kind();
+        self.ours = frame.kinds.registry().is_ours(&group_kind);
         let profile = match &self.group {
             Some(group) => Some(Arc::new(one_group(group, &self.field)?)),
             None => match readiness_profile::find(&frame.kinds, &group_kind) {
@@ -243,7 +246,7 @@ impl RequirementDraft {
             (true, None) => Wanted::Exists,
             (true, Some(_)) if self.group.is_none() => Wanted::Exists,
             (_, Some(_)) => Wanted::Ready,
-            (false, None) => Wanted::omitted(&group_kind),
+            (false, None) => Wanted::omitted(readiness::row(&group_kind, self.ours)),
         };
         self.wanted = self.test.state.clone().unwrap_or(omitted);
         self.test.state = Some(self.wanted.clone());
@@ -300,7 +303,7 @@ impl RequirementDraft {
     /// Adds what judging a state looks at.
     pub(crate) fn look_for(&mut self, wanted: &Wanted) {
         if let RequirementSubject::Objects(kind, _) = &self.subject {
-            let paths = readiness::reads_for(wanted, &kind.gvk.group_kind());
+            let paths = readiness::reads_for(wanted, readiness::row(&kind.gvk.group_kind(), self.ours));
             self.reads.merge(&ReadSet::dotted(paths));
         }
     }
@@ -395,6 +398,7 @@ impl RequirementDraft {
             when: None,
             kind: StepKind::Require(Box::new(Requirement {
                 part: self.group,
+                ours: self.ours,
                 target: Some(self.target).filter(|_| want.object_ref().is_none()),
                 on_behalf_of: self.on_behalf_of,
                 rights,
@@ -448,7 +452,7 @@ fn target(frame: &Frame<'_>, about: &RequiredThing, subject: &RequirementSubject
         RequirementSubject::Objects(kind, _) => (kind.gvk.group_kind(), kind.namespaced),
         RequirementSubject::Version | RequirementSubject::Open(_) => {
             let as_written = || GroupKind::new(word.group.clone().unwrap_or_default(), &word.word);
-            let ours = registry().called(word).map(|kind| kind.names().gvk.group_kind());
+            let ours = frame.kinds.registry().called(word).map(|kind| kind.names().gvk.group_kind());
             (ours.unwrap_or_else(as_written), true)
         }
     };

@@ -24,7 +24,10 @@ use linchpin_words::{Gvk, ObjectRef, Timestamp};
 use serde_json::Value;
 
 pub use self::{planned::Planned, status_hash::StatusHash};
-use crate::door::{Backing, Claim, HistoryRecord, SideWrite, Tally, VisibleCauses};
+use crate::{
+    door::{Backing, Claim, HistoryRecord, SideWrite, Tally, VisibleCauses},
+    registry::Registry,
+};
 
 /// Which subject it is: the object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ impl SubjectKey {
 /// What a subject decides from.
 #[derive(Clone, Copy, Debug)]
 pub struct SubjectInput<'a> {
+    /// The kinds there are.
+    pub registry: &'a Registry,
     /// What was observed of what it wants to see.
     pub world: &'a World,
     /// The effects that came back since its last decision.

@@ -82,7 +82,9 @@ fn decide(subject: &mut dyn Subject, wants: &mut BTreeSet<Want>) -> Decision {
     loop {
         let world: World = wants.iter().map(|want| (want.clone(), answer(want))).collect();
         let causes = VisibleCauses::new();
+        let registry = linchpin_doors::registry();
         let look = SubjectInput {
+            registry: &registry,
             world: &world,
             outcomes: &[],
             ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], makers: &[], claims: &[] },

@@ -150,7 +150,7 @@ pub struct Descent {
 
 /// What must be read before [`descend`] can say where the cause lies.
 pub fn questions(kind: &GroupKind, object: &Value) -> Vec<DescendQuestion> {
-    let related = readiness::needs(kind, object).into_iter().map(DescendQuestion::Related);
+    let related = readiness::row(kind, false).needs(object).into_iter().map(DescendQuestion::Related);
     let mut questions: Vec<DescendQuestion> = related.collect();
     questions.extend(match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment") => workloads::deployment_questions(object),
@@ -165,9 +165,10 @@ pub fn questions(kind: &GroupKind, object: &Value) -> Vec<DescendQuestion> {
     questions
 }
 
-/// What an object lacks, and where to look next.
-pub fn descend(kind: &GroupKind, object: &Value, answers: &DescendAnswers) -> Descent {
-    let verdict = readiness::verdict(kind, object, &ReadinessOptions::default(), answers);
+/// What an object lacks, which may be of a kind of ours, and where to look next.
+pub fn descend(kind: &GroupKind, ours: bool, object: &Value, answers: &DescendAnswers) -> Descent {
+    let row = readiness::row(kind, ours);
+    let verdict = row.verdict(kind, object, &ReadinessOptions::default(), answers);
     let lack = Lack {
         state: verdict.state,
         reason: verdict.reason.into_owned(),

@@ -5,10 +5,10 @@
 //! and a custom resource nobody has looked at yet are not ready.
 //!
 //! What it promises: [`verdict`] is total and deterministic, works on a projection that holds no more than
-//! [`reads`] names, never takes a status of an older generation for an answer, and gives a reason a person can act
-//! on. What a verdict wants to know of other objects is named by [`needs`]; an answer that is unknown proves nothing.
+//! its row reads, never takes a status of an older generation for an answer, and gives a reason a person can act
+//! on. What a verdict wants to know of other objects is named by [`ReadinessRow::needs`]; an answer that is unknown proves nothing.
 //!
-//! The engine calls [`judge`] with the state somebody waits for; plans ask [`reads_for`] and [`needs`] what to watch.
+//! The engine calls [`judge`] with the state somebody waits for; plans ask [`reads_for`] and [`ReadinessRow::needs`] what to watch.
 
 mod control;
 mod foreign;
@@ -30,7 +30,7 @@ use serde_json::Value;
 use self::subject::JudgedObject;
 pub use self::{
     related::{Nothing, Related, RelatedAnswer, RelatedQuery, RelatedSelect},
-    table::{Applies, GENERIC, ReadinessRow, table},
+    table::{Applies, GENERIC, OURS, ReadinessRow, table},
     wanted::{Judgement, Wanted, reads_for},
 };
 
@@ -163,38 +163,25 @@ pub struct ReadinessOptions<'a> {
     pub profile: Option<&'a dyn TaughtRule>,
 }
 
-/// The row of the table that applies to a kind, or the generic rule.
-pub fn row(kind: &GroupKind) -> &'static ReadinessRow {
+/// The row of the table that applies to a kind, or the generic rule. Whether it is a kind of ours, the asker knows.
+pub fn row(kind: &GroupKind, ours: bool) -> &'static ReadinessRow {
+    if ours {
+        return &OURS;
+    }
     table().find(|row| row.applies_to(kind)).unwrap_or(&GENERIC)
 }
 
-/// Whether a kind has a row of its own, so that an omitted `state` means Ready rather than Exists.
-pub fn in_table(kind: &GroupKind) -> bool {
-    !row(kind).is_generic()
-}
-
-/// The paths that the rule for a kind reads. Lists on the way are walked through, element by element
-/// (`status.conditions.type`); keeping such a list whole is right too, only larger.
-pub fn reads(kind: &GroupKind) -> &'static [&'static str] {
-    row(kind).reads
-}
-
-/// What a verdict on this object wants to know of other objects. Depends on the object: ask again when it changes.
-pub fn needs(kind: &GroupKind, object: &Value) -> Vec<RelatedQuery> {
-    row(kind).needs(object)
-}
-
-/// How far an object has come.
+/// How far an object of a kind that is not ours has come.
 pub fn verdict(
     kind: &GroupKind,
     object: &Value,
     options: &ReadinessOptions<'_>,
     related: &dyn Related,
 ) -> Verdict {
-    row(kind).verdict(kind, object, options, related)
+    row(kind, false).verdict(kind, object, options, related)
 }
 
-/// Whether a wanted state holds; `None` is an object that was looked for and is not there.
+/// Whether a wanted state of a kind that is not ours holds; `None` is an object that was looked for and is not there.
 pub fn judge(
     wanted: &Wanted,
     kind: &GroupKind,
@@ -202,17 +189,17 @@ pub fn judge(
     options: &ReadinessOptions<'_>,
     related: &dyn Related,
 ) -> Judgement {
-    row(kind).judge(wanted, kind, object, options, related)
+    row(kind, false).judge(wanted, kind, object, options, related)
 }
 
 impl ReadinessRow {
-    /// What a verdict on this object wants to know of other objects.
-    pub(crate) fn needs(&self, object: &Value) -> Vec<RelatedQuery> {
+    /// What a verdict on this object wants to know of other objects. Depends on the object: ask again when it changes.
+    pub fn needs(&self, object: &Value) -> Vec<RelatedQuery> {
         (self.needs)(object)
     }
 
     /// How far an object of this row's has come.
-    fn verdict(
+    pub fn verdict(
         &self,
         kind: &GroupKind,
         object: &Value,

@@ -43,7 +43,7 @@ use linchpin_cluster::{
     identity::OperatorClient,
     own::{NamespacedName, OwnEvent, OwnKind, OwnWriteError},
 };
-use linchpin_doors::{DoorKind, Insight};
+use linchpin_doors::{DoorKind, Insight, Registry};
 use linchpin_engine::{
     contract::Outcome,
     graph::{Graph, Node},
@@ -138,7 +138,9 @@ pub(crate) struct Controller {
     own: OperatorClient,
     answers: Answers,
     recorder: EventRecorder,
-    /// The kinds that are served.
+    /// The kinds there are.
+    registry: Registry,
+    /// Those that are served.
     served: Vec<ServedKind>,
     default_service_account: Arc<str>,
     entries: BTreeMap<SubscriberId, Box<Entry>>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use linchpin_doors::Registry;
 use linchpin_engine::{
     descend::{self, DescendRelation, Descent, Lack},
     graph::{Chain, ChainEnd, ChainLink, Hop, Node, Wait, WaitState},
@@ -56,7 +57,7 @@ impl LongChain {
     }
 
     /// Goes on from the last object, `depth` further links at most.
-    pub(super) async fn go_on(&mut self, reader: &mut ClusterReader, depth: usize) {
+    pub(super) async fn go_on(&mut self, reader: &mut ClusterReader, kinds: &Registry, depth: usize) {
         if self.chain.end != ChainEnd::Leaf || self.last().cluster.is_some() || self.last().part.is_some() {
             return;
         }
@@ -72,7 +73,8 @@ impl LongChain {
             };
             let kind = self.last().object.kind.clone();
             let answers = reader.answers(descend::questions(&kind, &object)).await;
-            let Descent { lack, next, hidden } = descend::descend(&kind, &object, &answers);
+            let Descent { lack, next, hidden } =
+                descend::descend(&kind, kinds.is_ours(&kind), &object, &answers);
             self.leaf = Some(object);
             if lack.state.is_ready() && next.is_none() {
                 return;

@@ -27,6 +27,13 @@ const GREETING: &str =
   spec: {reader: reader, text: good morning}}
 ";
 
+/// Waits for the Greeting, and names no state of it.
+const LISTENER: &str =
+    "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: listener, namespace: greeted},
+  spec: {dependencies: [{resource: greet/hello}],
+    actions: [{name: hear, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: heard}}}]}}
+";
+
 /// The program with the further kinds. It is built with the tests.
 fn program() -> Command {
     let built = Path::new(env!("CARGO_BIN_EXE_linchpin")).parent().unwrap();
@@ -94,12 +101,19 @@ impl Served {
 #[test]
 fn a_further_door_is_served_drawn_explained_and_given_rights() {
     let served = served();
-    let rights = feed(program().args(["rbac", "-f", "-"]), GREETING.as_bytes());
+    let both = format!("{GREETING}---\n{LISTENER}");
+    let rights = feed(program().args(["rbac", "-f", "-"]), both.as_bytes());
     served.apply(&rights.stdout);
-    served.apply(GREETING.as_bytes());
+    served.apply(both.as_bytes());
     eventually("it waits", seconds(20), || {
         served.get("greeted", "greet/hello", "{.status.phase}").as_deref() == Some("Waiting")
     });
+    let listener = |path: &str| served.get("greeted", "resourcedependency/listener", path);
+    eventually("the one that waits for it waits too", seconds(20), || {
+        listener("{.status.message}").is_some_and(|message| message.contains("it is not ready"))
+    });
+    let made = |object: &str| served.get("greeted", object, "{.metadata.uid}");
+    assert_eq!(made("configmap/heard"), None, "nothing is heard before it is said");
     let tree = served.says(&["tree", "-n", "greeted"]);
     assert!(tree.contains("greet greeted/hello") && tree.contains("cm greeted/reader"), "{tree}");
     let told = served.says(&["explain", "greet/hello", "-n", "greeted"]);
@@ -111,6 +125,10 @@ fn a_further_door_is_served_drawn_explained_and_given_rights() {
     eventually("it is done", seconds(20), || {
         served.get("greeted", "greet/hello", "{.status.phase}").as_deref() == Some("Completed")
     });
+    eventually("the one that waits for it goes on", seconds(20), || {
+        listener("{.status.phase}").as_deref() == Some("Completed")
+    });
+    assert!(made("configmap/heard").is_some());
 }
 
 #[test]

@@ -79,6 +79,7 @@ pub(crate) fn compile<D: Door>(object: &D::Object) -> Result<Compiled, SpecError
     D::compile(
         object,
         &CompileInput {
+            registry: &linchpin_doors::registry(),
             facts: &facts,
             kinds: &kinds,
             default_service_account: "default",
@@ -188,7 +189,9 @@ impl<D: Door> Stage<D> {
         let mut outcomes: Vec<Outcome> = Vec::new();
         for _ in 0..60 {
             let world: World = wants.iter().map(|want: &Want| (want.clone(), self.answer(want))).collect();
+            let registry = linchpin_doors::registry();
             let given = CompileInput {
+                registry: &registry,
                 facts: &world,
                 kinds: &self.memory.journal.kinds,
                 default_service_account: "default",
@@ -236,7 +239,9 @@ impl<D: Door> Stage<D> {
     pub(crate) fn start_anew(&mut self) -> &mut Self {
         let journal = journal::of(&self.object).expect("readable").expect("a journal");
         let world = World::new();
+        let registry = linchpin_doors::registry();
         let given = CompileInput {
+            registry: &registry,
             facts: &world,
             kinds: &journal.kinds,
             default_service_account: "default",
@@ -259,7 +264,9 @@ impl<D: Door> Stage<D> {
         for _ in 0..10 {
             let world: World =
                 self.wants.iter().map(|want: &Want| (want.clone(), self.answer(want))).collect();
+            let registry = linchpin_doors::registry();
             let compile = CompileInput {
+                registry: &registry,
                 facts: &world,
                 kinds: &self.memory.journal.kinds,
                 default_service_account: "default",

@@ -56,7 +56,7 @@ impl Cluster {
             let asked = questions(&kind, object);
             let answers =
                 DescendAnswers(asked.into_iter().map(|one| (one.clone(), self.answer(&one))).collect());
-            let Descent { lack, next, hidden } = descend(&kind, object, &answers);
+            let Descent { lack, next, hidden } = descend(&kind, false, object, &answers);
             let Some(next) = next else {
                 let more = if hidden { " (hidden)" } else { "" };
                 lines.push(format!("{} {name}: {}: {}{more}", kind.kind, lack.reason, lack.message));

@@ -51,8 +51,8 @@ pub(crate) struct KindRule {
 }
 
 impl KindRule {
-    fn new(name: GroupKind) -> Self {
-        let row = readiness::row(&name);
+    fn new(name: GroupKind, ours: bool) -> Self {
+        let row = readiness::row(&name, ours);
         Self { name, row }
     }
 }
@@ -96,7 +96,7 @@ impl Outline {
             waits_for: share(requirement.want.object_ref().or(dialled_target)),
             target: requirement.target.clone().map(Shared::new),
             kind: match requirement.want.question() {
-                Question::Objects { kind, .. } => Some(KindRule::new(kind.group_kind())),
+                Question::Objects { kind, .. } => Some(KindRule::new(kind.group_kind(), requirement.ours)),
                 _ => None,
             },
             cluster: (via.cluster != ClusterRef::Here).then(|| via.cluster.to_string().into()),

@@ -45,6 +45,8 @@ pub struct Requirement {
     /// What it is about as people are shown it, where the question does not name one object: a selection, a version, an
     /// object of a kind that is not known yet.
     pub target: Option<ObjectRef>,
+    /// Whether its objects are of a kind of ours, and judged as these are.
+    pub ours: bool,
     /// For what it is required, where that is less than the whole part: `component web`.
     pub on_behalf_of: Option<String>,
     /// Rights that observing it needs.
@@ -68,6 +70,7 @@ impl Requirement {
             asked: None,
             part: None,
             target: None,
+            ours: false,
             on_behalf_of: None,
             rights: Vec::new(),
             keys: Vec::new(),

@@ -27,6 +27,8 @@ mod projects;
 use linchpin_words::GroupKind;
 use serde_json::Value;
 
+pub use self::projects::OURS;
+
 use super::{RelatedQuery, Verdict, generic, subject::JudgedObject};
 
 /// Kinds that a row applies to.
@@ -46,6 +48,8 @@ pub enum Applies {
         /// Groups that end so and are not meant.
         except: &'static [&'static str],
     },
+    /// The kinds of ours: only who asks knows which these are.
+    Ours,
 }
 
 impl Applies {
@@ -55,6 +59,7 @@ impl Applies {
             Self::Groups { suffix, except } => {
                 kind.group.ends_with(suffix) && !except.contains(&kind.group.as_str())
             }
+            Self::Ours => false,
         }
     }
 }
@@ -127,5 +132,5 @@ pub static GENERIC: ReadinessRow = ReadinessRow {
 
 /// The kinds with a rule of their own.
 pub fn table() -> impl Iterator<Item = &'static ReadinessRow> {
-    kubernetes::ROWS.iter().chain(projects::ROWS)
+    kubernetes::ROWS.iter().chain([&OURS]).chain(projects::ROWS)
 }

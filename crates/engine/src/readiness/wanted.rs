@@ -5,7 +5,7 @@ use std::fmt;
 use linchpin_words::{GroupKind, similar};
 use serde_json::Value;
 
-use super::{ReadinessOptions, ReadinessRow, Related, State, Verdict, in_table, row, subject::JudgedObject};
+use super::{ReadinessOptions, ReadinessRow, Related, State, Verdict, subject::JudgedObject};
 
 /// The state somebody waits for: what the word in `state` means.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,9 +37,9 @@ impl Wanted {
         }
     }
 
-    /// What an omitted state means for a kind.
-    pub fn omitted(kind: &GroupKind) -> Self {
-        if in_table(kind) { Self::Ready } else { Self::Exists }
+    /// What an omitted state means for a kind of this row's.
+    pub fn omitted(row: &ReadinessRow) -> Self {
+        if row.is_generic() { Self::Exists } else { Self::Ready }
     }
 
     /// Whether presence alone decides, so that neither the object's content nor related objects matter.
@@ -72,12 +72,12 @@ const WORD_READS: &[&str] = &[
     "status.conditions.observedGeneration",
 ];
 
-/// The paths that [`judge`](super::judge) reads for a state of a kind, sorted.
-pub fn reads_for(wanted: &Wanted, kind: &GroupKind) -> Vec<&'static str> {
+/// The paths that [`judge`](super::judge) reads for a state of a kind of this row's, sorted.
+pub fn reads_for(wanted: &Wanted, row: &ReadinessRow) -> Vec<&'static str> {
     let mut paths = match wanted {
         Wanted::Exists | Wanted::Absent => vec!["metadata.deletionTimestamp"],
-        Wanted::Ready | Wanted::Failed => row(kind).reads.to_vec(),
-        Wanted::Completed | Wanted::Word(_) => [row(kind).reads, WORD_READS].concat(),
+        Wanted::Ready | Wanted::Failed => row.reads.to_vec(),
+        Wanted::Completed | Wanted::Word(_) => [row.reads, WORD_READS].concat(),
     };
     paths.sort_unstable();
     paths.dedup();

@@ -125,6 +125,7 @@ pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
 async fn serve(context: Context, parts: Parts, fence: Fence) {
     let (back, inbox) = mpsc::unbounded_channel();
     parts.term_inbox.connect(Some(back.clone()));
+    let registry = parts.kinds.clone();
     let kinds = parts.kinds.only(|names| context.settings.doors.serve(&names.gvk.kind));
     let served: Vec<ServedKind> = kinds.kinds().iter().map(ServedKind::new).collect();
     let mut followers = tokio::task::JoinSet::new();
@@ -157,6 +158,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         own: parts.own,
         answers: Answers::new(parts.hub).with(probes).with(sources),
         recorder: parts.recorder,
+        registry,
         served,
         entries: BTreeMap::new(),
         ours: 0,

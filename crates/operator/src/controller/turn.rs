@@ -121,6 +121,7 @@ impl Controller {
             let world = self.answers.read(entry.wants.iter());
             let key = entry.subject.key().clone();
             let look = SubjectInput {
+                registry: &self.registry,
                 world: &world,
                 outcomes: &entry.outcomes,
                 ties: Ties {

@@ -18,6 +18,7 @@ use crate::{
     },
     door::CompileInput,
     journal,
+    registry::Registry,
     subject::SubjectInput,
 };
 
@@ -105,7 +106,10 @@ fn judge(
     now: Timestamp,
 ) -> Option<(BTreeSet<StepId>, BTreeSet<Want>)> {
     let kinds = memory.journal.kinds.clone();
+    // What an entry names is a Service or a host: no kind is looked up.
+    let registry = Registry::default();
     let compile_input = CompileInput {
+        registry: &registry,
         facts: world,
         kinds: &kinds,
         default_service_account,

@@ -14,6 +14,7 @@ use linchpin_words::{Gvk, Period, Reason, Shared, Timestamp, keys, text};
 use super::{OwedStatus, PendingStatus, Planned, ReportedPhase, passed_by_hand, steps_with};
 use crate::{
     door::{CompileInput, Door, HistoryInput, Hold, HoldInput, StatusInput, VisibleCauses},
+    registry::Registry,
     subject::{Asks, Decision, FinalizerChange, Needs, News, Own, SubjectInput},
     sync::state_word,
 };
@@ -36,7 +37,7 @@ impl<D: Door> Planned<D> {
             self.makers = look.ties.makers.to_vec();
             self.compiled = None;
         }
-        let settled = match self.compile(&memory, look.world) {
+        let settled = match self.compile(&memory, look) {
             Ok(settled) => settled,
             Err(asks) => {
                 self.memory = Some(memory);
@@ -88,8 +89,14 @@ impl<D: Door> Planned<D> {
     }
 
     /// What compiling is given.
-    fn compile_input<'a>(&'a self, memory: &'a Memory, facts: &'a World) -> CompileInput<'a> {
+    fn compile_input<'a>(
+        &'a self,
+        memory: &'a Memory,
+        facts: &'a World,
+        registry: &'a Registry,
+    ) -> CompileInput<'a> {
         CompileInput {
+            registry,
             facts,
             kinds: &memory.journal.kinds,
             default_service_account: &self.default_service_account,
@@ -101,7 +108,8 @@ impl<D: Door> Planned<D> {
 
     /// Compiles the object if it, or a fact it was compiled with, has changed. Says whether the plan is made from all that
     /// is known, or what has to be looked at first.
-    fn compile(&mut self, memory: &Memory, world: &World) -> Result<bool, Asks> {
+    fn compile(&mut self, memory: &Memory, look: &SubjectInput<'_>) -> Result<bool, Asks> {
+        let world = look.world;
         if !self.body.is_understood() {
             return Ok(true);
         }
@@ -123,7 +131,7 @@ impl<D: Door> Planned<D> {
                     facts
                 }
             };
-            let input = self.compile_input(memory, &facts);
+            let input = self.compile_input(memory, &facts, look.registry);
             let authority = self.body.authority(&self.default_service_account);
             let Some(object) = self.body.whole() else { return Ok(true) };
             let compiled = D::compile(object, &input).map(|mut compiled| {
@@ -224,7 +232,7 @@ impl<D: Door> Planned<D> {
                 .any(|item| matches!(item.state, ItemState::Deleting | ItemState::Gone));
         let input = HoldInput {
             claims: look.ties.claims,
-            compile: self.compile_input(&memory, look.world),
+            compile: self.compile_input(&memory, look.world, look.registry),
             journal: &memory.journal,
             now: look.now,
         };

@@ -16,6 +16,7 @@ use crate::{
     cluster,
     dependency::expect,
     errors::at,
+    kinds::KindLookup,
     requirement::{RequiredObjects, RequiredThing, RequirementDraft, RequirementSpec},
     sync::{kind, outline::What},
 };
@@ -39,14 +40,15 @@ fn reference(object: &ObjectWord, field: &str) -> Result<(KindWord, String), Spe
 const NAMELESS: &str = "name the namespace: there is no other to be meant";
 
 /// Whether a kind does not run to an end: it is completed once it was there as it should be.
-fn is_completed_by_being_there(kind: &GroupKind, entry: &SyncDependency) -> bool {
-    !ends(kind) || entry.ready_expr.is_some() && !runs(kind)
+fn is_completed_by_being_there(kinds: &KindLookup<'_>, kind: &GroupKind, entry: &SyncDependency) -> bool {
+    !ends(kinds, kind) || entry.ready_expr.is_some() && !runs(kind)
 }
 
 /// Whether a kind runs to an end, or may say so itself.
-fn ends(kind: &GroupKind) -> bool {
+fn ends(kinds: &KindLookup<'_>, kind: &GroupKind) -> bool {
     let runs = [("batch", "Job"), ("", "Pod"), ("linchpin.dev", "Sync")];
-    runs.contains(&(kind.group.as_str(), kind.kind.as_str())) || !readiness::in_table(kind)
+    runs.contains(&(kind.group.as_str(), kind.kind.as_str()))
+        || readiness::row(kind, kinds.registry().is_ours(kind)).is_generic()
 }
 
 pub(super) fn on_object(
@@ -84,7 +86,7 @@ pub(super) fn on_object(
         if around.explicit && namespace.is_some() && object.namespace.is_none() {
             return Err(at(format!("{place}.namespace"), NAMELESS));
         }
-        if completed && is_completed_by_being_there(&gvk.group_kind(), entry) {
+        if completed && is_completed_by_being_there(&frame.kinds, &gvk.group_kind(), entry) {
             draft = RequirementDraft::new(frame, spec(None))?;
         }
     }
@@ -203,7 +205,7 @@ pub(super) fn on_objects(
         if around.explicit && namespace.is_some() && objects.namespace.is_none() {
             return Err(at(format!("{place}.namespace"), NAMELESS));
         }
-        if completed && is_completed_by_being_there(&gvk.group_kind(), entry) {
+        if completed && is_completed_by_being_there(&frame.kinds, &gvk.group_kind(), entry) {
             draft = RequirementDraft::new(frame, spec(None))?;
         }
     }

@@ -87,7 +87,9 @@ impl Stage {
         let now = Timestamp::from_second(NOW);
         let kinds = BTreeMap::new();
         for _ in 0..6 {
+            let registry = linchpin_doors::registry();
             let input = CompileInput {
+                registry: &registry,
                 facts: &world,
                 kinds: &kinds,
                 default_service_account: "default",

@@ -24,7 +24,9 @@ fn released(things: &Things) -> Vec<String> {
     let mut world = World::new();
     let mut released = Vec::new();
     for _ in 0..12 {
+        let registry = linchpin_doors::registry();
         let look = SubjectInput {
+            registry: &registry,
             world: &world,
             outcomes: &[],
             ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], makers: &[], claims: &[] },

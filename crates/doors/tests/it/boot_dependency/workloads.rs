@@ -97,7 +97,9 @@ pub(super) fn look_at(object: &Value, things: &Things, forbidden: &str) -> (Deci
     let mut notices = Vec::new();
     let mut effects = Vec::new();
     for _ in 0..12 {
+        let registry = linchpin_doors::registry();
         let look = SubjectInput {
+            registry: &registry,
             world: &world,
             outcomes: &[],
             ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], makers: &[], claims: &[] },

@@ -1,4 +1,4 @@
-//! The rows for our own kinds and those of other projects.
+//! The row for the kinds of ours, and those for the kinds of other projects.
 
 use super::{
     super::{foreign, generic},
@@ -15,23 +15,20 @@ const CROSSPLANE_CORE: &[&str] = &[
     "meta.pkg.crossplane.io",
 ];
 
+/// The rule for the kinds of ours. Which these are is not known here: whoever asks says so.
+pub static OURS: ReadinessRow = ReadinessRow {
+    name: "Linchpin kinds",
+    applies: &[Applies::Ours],
+    ready: "`Ready` is True",
+    in_progress: "`Reconciling` is True, or `Ready` is not True (yet)",
+    failed: "`Stalled` is True",
+    observes: true,
+    reads: conditions!["status.observedGeneration"],
+    rule: generic::ours,
+    ..PLAIN
+};
+
 pub(super) static ROWS: &[ReadinessRow] = &[
-    ReadinessRow {
-        name: "Linchpin kinds",
-        applies: &[
-            kinds("tools.kubestellar.io", &["ResourceDependency", "DependencyGroup"]),
-            kinds("app.example.com", &["AppBundle"]),
-            kinds("linchpin.dev", &["Sync", "GlobalDependency", "Capability"]),
-            kinds("core.bootchain-operator.ruicoelho.dev", &["BootDependency"]),
-        ],
-        ready: "`Ready` is True",
-        in_progress: "`Reconciling` is True, or `Ready` is not True (yet)",
-        failed: "`Stalled` is True",
-        observes: true,
-        reads: conditions!["status.observedGeneration"],
-        rule: generic::ours,
-        ..PLAIN
-    },
     ReadinessRow {
         name: "KubeFlex ControlPlane",
         applies: &[kinds("tenancy.kflex.kubestellar.org", &["ControlPlane"])],

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_engine::readiness::row;
-
 use super::fixtures::{Case, file_of, load, rows, state};
 
 #[test]
@@ -53,6 +51,6 @@ fn every_row_shows_every_case_that_it_claims() {
 #[test]
 fn every_fixture_is_judged_by_the_row_it_stands_for() {
     for case in load().into_values().flatten() {
-        assert_eq!(row(&case.kind).name, case.row, "{}", case.name);
+        assert_eq!(case.rule().name, case.row, "{}", case.name);
     }
 }

@@ -50,6 +50,7 @@ fn kinds(row: &ReadinessRow) -> String {
         Applies::Groups { suffix, except } => {
             format!("<br>every kind of `*{suffix}` but `{}`", except.join("`, `"))
         }
+        Applies::Ours => "<br>those whose objects wait for others".to_owned(),
     });
     format!("**{}**{}", row.name, cells.collect::<String>())
 }

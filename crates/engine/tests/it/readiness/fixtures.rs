@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use linchpin_engine::readiness::{
-    GENERIC, ReadinessOptions, ReadinessRow, Related, RelatedAnswer, RelatedQuery, RelatedSelect, State,
-    Verdict, table, verdict,
+    GENERIC, OURS, ReadinessOptions, ReadinessRow, Related, RelatedAnswer, RelatedQuery, RelatedSelect,
+    State, Verdict, row, table,
 };
 use linchpin_words::{GroupKind, Gvk};
 use serde::Deserialize;
@@ -75,7 +75,12 @@ impl Case {
             status_declared: self.extra.status_declared,
             profile: None,
         };
-        verdict(&self.kind, object, &options, known)
+        self.rule().verdict(&self.kind, object, &options, known)
+    }
+
+    /// The rule that the case is judged by.
+    pub(crate) fn rule(&self) -> &'static ReadinessRow {
+        row(&self.kind, self.row == OURS.name)
     }
 
     /// Which column of the table the case shows.

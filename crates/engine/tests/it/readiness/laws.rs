@@ -1,6 +1,6 @@
 //! What holds for every rule, tried on every case.
 
-use linchpin_engine::readiness::{RelatedQuery, State, Verdict, needs, reads};
+use linchpin_engine::readiness::{RelatedQuery, State, Verdict};
 use serde_json::{Map, Value, json};
 
 use super::fixtures::{Case, Known, load};
@@ -32,7 +32,7 @@ fn damaged_objects_are_judged_calmly_and_from_declared_fields_alone() {
     for case in cases() {
         let mut places = Vec::new();
         collect(&case.object, String::new(), &mut places);
-        let declared = project(&case.object, reads(&case.kind));
+        let declared = project(&case.object, case.rule().reads);
         // Damage to what no rule reads is left out by the projection, so it cannot show anything.
         for place in places.iter().filter(|place| declared.pointer(place).is_some()) {
             for value in [Value::Null, json!("x"), json!(-1), json!([null]), json!({})] {
@@ -67,7 +67,7 @@ fn time_stamps_messages_and_restarts_are_no_progress() {
 #[test]
 fn an_unanswered_need_never_makes_an_object_ready() {
     let mut asked = 0;
-    for case in cases().filter(|case| !needs(&case.kind, &case.object).is_empty()) {
+    for case in cases().filter(|case| !case.rule().needs(&case.object).is_empty()) {
         let verdict = case.verdict_on(&case.object, &Known::default());
         assert!(!verdict.state.is_ready(), "{}", case.name);
         asked += 1;
@@ -95,12 +95,12 @@ fn verdict_on_projection(case: &Case, object: &Value) -> Verdict {
             .map(|objects| objects.iter().map(|one| project_related(case, one)).collect()),
         served: case.known.served.clone(),
     };
-    case.verdict_on(&project(object, reads(&case.kind)), &known)
+    case.verdict_on(&project(object, case.rule().reads), &known)
 }
 
 /// What a need reads, and what the fixtures find related objects by.
 fn project_related(case: &Case, object: &Value) -> Value {
-    let paths = needs(&case.kind, &case.object).first().map_or(&[][..], RelatedQuery::reads);
+    let paths = case.rule().needs(&case.object).first().map_or(&[][..], RelatedQuery::reads);
     let found_by = ["apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.labels"];
     project(object, &[paths, &found_by].concat())
 }

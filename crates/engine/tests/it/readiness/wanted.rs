@@ -1,7 +1,7 @@
 //! The words somebody waits with.
 
 use linchpin_engine::readiness::{
-    Judgement, Nothing, ReadinessOptions, State, TaughtRule, Tri, Wanted, in_table, judge, reads_for, verdict,
+    Judgement, Nothing, ReadinessOptions, State, TaughtRule, Tri, Wanted, judge, reads_for, row, verdict,
 };
 use linchpin_words::GroupKind;
 use serde_json::{Value, json};
@@ -50,8 +50,8 @@ fn an_omitted_state_means_ready_for_kinds_of_the_table_and_exists_for_others() {
         (kind("example.org", "Deployment"), Wanted::Exists),
         (kind("", "Deployment"), Wanted::Exists),
     ] {
-        assert_eq!(Wanted::omitted(&kind), wanted, "{kind}");
-        assert_eq!(in_table(&kind), wanted == Wanted::Ready);
+        assert_eq!(Wanted::omitted(row(&kind, false)), wanted, "{kind}");
+        assert_eq!(Wanted::omitted(row(&kind, true)), Wanted::Ready, "{kind} of ours");
     }
 }
 
@@ -165,10 +165,10 @@ fn kinds_we_know_nothing_about_may_complete_and_fail_in_the_common_words() {
 #[test]
 fn a_word_adds_to_what_is_read() {
     let deployment = kind("apps", "Deployment");
-    assert_eq!(reads_for(&Wanted::Exists, &deployment), ["metadata.deletionTimestamp"]);
-    assert!(!reads_for(&Wanted::Ready, &deployment).contains(&"status.phase"));
-    assert!(reads_for(&Wanted::Word("Running".into()), &deployment).contains(&"status.phase"));
-    assert!(reads_for(&Wanted::Word("Running".into()), &deployment).contains(&"spec.replicas"));
+    assert_eq!(reads_for(&Wanted::Exists, row(&deployment, false)), ["metadata.deletionTimestamp"]);
+    assert!(!reads_for(&Wanted::Ready, row(&deployment, false)).contains(&"status.phase"));
+    assert!(reads_for(&Wanted::Word("Running".into()), row(&deployment, false)).contains(&"status.phase"));
+    assert!(reads_for(&Wanted::Word("Running".into()), row(&deployment, false)).contains(&"spec.replicas"));
 }
 
 struct Taught {
@@ -224,5 +224,5 @@ fn an_object_of_ours_is_completed_when_its_phase_says_so() {
     assert_eq!(answer(&ask("Completed", &kind, Some(&object("Waiting", "False")))), UNDECIDED);
     let stale = json!({"metadata": {"generation": 2}, "status": object("Completed", "True")["status"]});
     assert_eq!(answer(&ask("Completed", &kind, Some(&stale))), UNDECIDED);
-    assert!(reads_for(&Wanted::Completed, &kind).contains(&"status.phase"));
+    assert!(reads_for(&Wanted::Completed, row(&kind, false)).contains(&"status.phase"));
 }
