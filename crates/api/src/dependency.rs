@@ -1,6 +1,6 @@
 //! What must be there first: one entry of `dependencies`, in every kind.
 
-use linchpin_words::limits;
+use linchpin_words::{CompareOperator, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -120,8 +120,8 @@ pub struct Comparison {
     pub json_path: String,
     /// How it is compared; eq if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Operator")]
-    pub operator: Option<Operator>,
+    #[schemars(schema_with = "schema::compare_operator")]
+    pub operator: Option<CompareOperator>,
     /// What it is compared with; a list for in and notIn, nothing for exists and absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::anything")]
@@ -131,57 +131,10 @@ pub struct Comparison {
 /// Schema rules cannot see a field of any type, so this is said with alternatives.
 pub(crate) fn value_needed() -> Value {
     // Naming the operators that need a value, not those that need none, makes the answer "value: Required value".
-    let comparing = ["eq", "ne", "gt", "gte", "lt", "lte", "in", "notIn", "matches"];
+    let comparing: Vec<_> =
+        CompareOperator::ALL.into_iter().filter(|operator| operator.takes_value()).collect();
     json!([{"anyOf": [
         {"required": ["value"]},
         {"not": {"properties": {"operator": {"enum": comparing}}}},
     ]}])
-}
-
-/// How a field is compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Operator {
-    /// Equal.
-    #[default]
-    Eq,
-    /// Not equal.
-    Ne,
-    /// Greater.
-    Gt,
-    /// Greater or equal.
-    Gte,
-    /// Less.
-    Lt,
-    /// Less or equal.
-    Lte,
-    /// One of a list.
-    In,
-    /// None of a list.
-    NotIn,
-    /// There is such a field.
-    Exists,
-    /// There is no such field.
-    Absent,
-    /// Matches a regular expression.
-    Matches,
-}
-
-impl Operator {
-    /// The word as written in a spec.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Eq => "eq",
-            Self::Ne => "ne",
-            Self::Gt => "gt",
-            Self::Gte => "gte",
-            Self::Lt => "lt",
-            Self::Lte => "lte",
-            Self::In => "in",
-            Self::NotIn => "notIn",
-            Self::Exists => "exists",
-            Self::Absent => "absent",
-            Self::Matches => "matches",
-        }
-    }
 }

@@ -6,7 +6,7 @@
 
 mod finish;
 
-use linchpin_words::limits;
+use linchpin_words::{CompareOperator, limits};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
@@ -72,6 +72,11 @@ pub(crate) fn duration() -> Schema {
             "write a duration such as 30s, 5m or 1m30s",
         )])
     })
+}
+
+/// How a field is compared.
+pub(crate) fn compare_operator(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": CompareOperator::ALL})
 }
 
 /// A moment.

@@ -14,7 +14,7 @@ use linchpin_engine::{
     plan::{Clauses, Profile, SpecError},
 };
 use linchpin_lang::{cel::Expression, compare::FieldCondition};
-use linchpin_words::{GroupKind, Gvk, limits, reference::built_in_kind};
+use linchpin_words::{CompareOperator, GroupKind, Gvk, limits, reference::built_in_kind};
 
 pub use door::ReadinessProfileDoor;
 
@@ -97,7 +97,7 @@ pub(crate) fn clauses(
         .enumerate()
         .map(|(index, one)| {
             let place = format!("{list}[{index}]");
-            let operator = one.operator.map(linchpin_api::dependency::Operator::as_str);
+            let operator = one.operator.map(CompareOperator::as_str);
             FieldCondition::compile(&place, &one.json_path, operator, one.value.as_ref())
                 .map(Arc::new)
                 .map_err(|error| comparison(&error))

@@ -10,7 +10,7 @@ mod quantity;
 mod rules;
 mod version;
 
-use linchpin_words::{hash::Fnv, limits};
+use linchpin_words::{CompareOperator, hash::Fnv, limits};
 use serde_json::Value as Json;
 
 use crate::answer::{Answer, NotYet};
@@ -30,60 +30,6 @@ pub const MAX_VALUE_NODES: usize = limits::VALUE_PARTS;
 
 /// The longest list of choices that is quoted, in characters.
 const LONGEST_NEED: usize = 160;
-
-/// How a value is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CompareOperator {
-    /// The values are the same.
-    Eq,
-    /// The values differ.
-    Ne,
-    /// The value found is greater.
-    Gt,
-    /// The value found is greater or the same.
-    Gte,
-    /// The value found is smaller.
-    Lt,
-    /// The value found is smaller or the same.
-    Lte,
-    /// The value found is one of a list.
-    In,
-    /// The value found is none of a list.
-    NotIn,
-    /// Something is there.
-    Exists,
-    /// Nothing is there.
-    Absent,
-    /// The value found is a text in which the pattern is found.
-    Matches,
-}
-
-/// What they are called.
-const OPERATORS: [(CompareOperator, &str); 11] = [
-    (CompareOperator::Eq, "eq"),
-    (CompareOperator::Ne, "ne"),
-    (CompareOperator::Gt, "gt"),
-    (CompareOperator::Gte, "gte"),
-    (CompareOperator::Lt, "lt"),
-    (CompareOperator::Lte, "lte"),
-    (CompareOperator::In, "in"),
-    (CompareOperator::NotIn, "notIn"),
-    (CompareOperator::Exists, "exists"),
-    (CompareOperator::Absent, "absent"),
-    (CompareOperator::Matches, "matches"),
-];
-
-impl CompareOperator {
-    /// The operator of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        OPERATORS.iter().find(|(_, known)| *known == name).map(|&(operator, _)| operator)
-    }
-
-    /// What it is called.
-    pub fn name(self) -> &'static str {
-        OPERATORS.iter().find(|(known, _)| *known == self).map_or("", |(_, name)| name)
-    }
-}
 
 /// Which of two versions is greater, by rule 4; none where one of them is no version.
 pub fn order_versions(left: &str, right: &str) -> Option<std::cmp::Ordering> {
@@ -124,16 +70,16 @@ impl FieldCondition {
             Some(name) => CompareOperator::parse(name).ok_or_else(|| ConditionError::Operator {
                 field: field.to_owned(),
                 name: name.chars().take(64).collect(),
-                known: OPERATORS.map(|(_, name)| name).join(", "),
+                known: CompareOperator::ALL.map(CompareOperator::as_str).join(", "),
             })?,
         };
         let expected = expected(operator, value).map_err(|problem| ConditionError::Value {
             field: field.to_owned(),
-            operator: operator.name(),
+            operator: operator.as_str(),
             problem,
         })?;
         let value = value.map_or_else(String::new, Json::to_string);
-        let fingerprint = Fnv::of(format!("{json_path}\n{}\n{value}", operator.name()).as_bytes());
+        let fingerprint = Fnv::of(format!("{json_path}\n{}\n{value}", operator.as_str()).as_bytes());
         Ok(FieldCondition { field: field.to_owned(), path, operator, expected, fingerprint })
     }
 
@@ -144,7 +90,7 @@ impl FieldCondition {
         match self.operator {
             CompareOperator::Exists => return format!("{path} is not there, and must be"),
             CompareOperator::Absent => return format!("{path} is there, and must not be"),
-            operator if !values => return format!("{path} is not as {} needs it", operator.name()),
+            operator if !values => return format!("{path} is not as {} needs it", operator.as_str()),
             _ => {}
         }
         let found = self.path.find_counted(object, spent).unwrap_or_default();
@@ -275,7 +221,7 @@ impl FieldCondition {
         CompareError {
             field: self.field.clone(),
             path: self.path.source().to_owned(),
-            operator: self.operator.name(),
+            operator: self.operator.as_str(),
             actual: rules::kind_of(actual),
             expected,
         }

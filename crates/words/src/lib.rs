@@ -5,6 +5,7 @@
 //! are shared or small. Plain values with their text forms and
 //! nothing else: no clock, no I/O, no knowledge of any custom resource. Everything else depends on this crate; it depends on none of ours.
 
+pub mod compare;
 pub mod condition;
 pub mod duration;
 pub mod egress;
@@ -24,6 +25,7 @@ pub mod source;
 pub mod text;
 pub mod time;
 
+pub use compare::CompareOperator;
 pub use condition::{Condition, ConditionStatus};
 pub use duration::Period;
 pub use few::Few;

@@ -1,9 +1,8 @@
 //! Conditions: the tables of `docs/conditions.md`, and what is refused.
 
 use linchpin_lang::answer::{Answer, NotYet};
-use linchpin_lang::compare::{
-    CompareOperator, FieldCondition, MAX_CHOICES, MAX_PATTERN_BYTES, MAX_VALUE_NODES,
-};
+use linchpin_lang::compare::{FieldCondition, MAX_CHOICES, MAX_PATTERN_BYTES, MAX_VALUE_NODES};
+use linchpin_words::CompareOperator;
 use serde_json::{Value as Json, json};
 
 fn judge(actual: &Json, operator: &str, value: &Json) -> Result<Answer, String> {
@@ -56,7 +55,7 @@ fn the_documented_operators_are_the_ones_there_are() {
     for row in rows {
         let name = row[0].as_str();
         let operator = CompareOperator::parse(name).unwrap_or_else(|| panic!("{name}"));
-        assert_eq!(operator.name(), name);
+        assert_eq!(operator.as_str(), name);
     }
     for other in ["gtx", "NOTIN", ">="] {
         assert_eq!(CompareOperator::parse(other), None, "the schema refuses {other} too");
