@@ -3,7 +3,7 @@
 //! The operator and consist flatten them among their own. What one of them calls otherwise (`mut_arg`) is with its own
 //! flags; what a flag is called and which variable sets it is the same everywhere.
 
-use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args};
 use linchpin_cluster::lease::Timing;
@@ -11,7 +11,7 @@ use linchpin_words::Period;
 
 use crate::{
     logging::{self, LogFormat},
-    settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings, SourceSettings},
+    settings::{BindAddress, LeaderElection, Namespaces, Settings},
     webhooks::{WebhookAddress, WebhookSettings},
 };
 
@@ -91,17 +91,8 @@ impl ProcessFlags {
             metrics_address: self.metrics_bind_address,
             health_address: self.health_probe_bind_address,
             watch_namespaces: self.watch_namespaces,
-            doors: Doors::default(),
-            tenant_role: String::new(),
-            concurrency: NonZeroUsize::MIN,
-            default_service_account: "default".to_owned(),
-            allow_system_namespaces: false,
-            allow_loopback_clusters: false,
-            probes: ProbeSettings::default(),
-            sources: SourceSettings::default(),
-            boot_namespaces: serde_json::json!({}),
-            webhooks: None,
             commit,
+            ..Settings::default()
         })
     }
 }

@@ -331,40 +331,17 @@ fn serve(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::settings::{Doors, Namespaces};
     use linchpin_cluster::lease::Epoch;
-    use std::{
-        num::NonZeroUsize,
-        sync::atomic::{AtomicUsize, Ordering},
-    };
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// A context without a server to talk to.
     pub(crate) fn context(leadership: watch::Receiver<Leadership>, stop: Stop) -> Context {
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let transport = Transport::new(&config, &TransportOptions::default()).unwrap();
-        let settings = Settings {
-            kubeconfig: None,
-            context: None,
-            leader_election: None,
-            metrics_address: BindAddress::Off,
-            health_address: BindAddress::Off,
-            watch_namespaces: Namespaces::All,
-            doors: Doors::default(),
-            tenant_role: String::new(),
-            concurrency: NonZeroUsize::MIN,
-            default_service_account: "default".to_owned(),
-            allow_system_namespaces: false,
-            allow_loopback_clusters: false,
-            probes: crate::settings::ProbeSettings::default(),
-            sources: crate::settings::SourceSettings::default(),
-            boot_namespaces: serde_json::json!({}),
-            webhooks: None,
-            commit: None,
-        };
         Context {
             namespace: "default".to_owned(),
             identity: "test".to_owned(),
-            settings: Arc::new(settings),
+            settings: Arc::new(Settings::default()),
             metrics: Metrics::new(None, leadership.clone(), transport.clone()),
             transport,
             leadership,

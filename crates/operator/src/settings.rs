@@ -53,6 +53,31 @@ pub struct Settings {
     pub commit: Option<String>,
 }
 
+/// A process that acts alone and opens no port: what flags and tests say is said on top of it.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            context: None,
+            leader_election: None,
+            metrics_address: BindAddress::Off,
+            health_address: BindAddress::Off,
+            watch_namespaces: Namespaces::All,
+            doors: Doors::default(),
+            tenant_role: String::new(),
+            concurrency: NonZeroUsize::MIN,
+            default_service_account: "default".to_owned(),
+            allow_system_namespaces: false,
+            allow_loopback_clusters: false,
+            probes: ProbeSettings::default(),
+            sources: SourceSettings::default(),
+            boot_namespaces: serde_json::json!({}),
+            webhooks: None,
+            commit: None,
+        }
+    }
+}
+
 impl Settings {
     /// Whether the process runs in a pod of the cluster that it serves.
     pub(crate) fn is_in_cluster(&self) -> bool {
