@@ -106,9 +106,9 @@ impl Verdict {
     }
 }
 
-/// Yes, no, not known yet, or not knowable.
+/// What a taught rule says of an object: yes, no, not known yet, or that it cannot be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tri {
+pub enum RuleAnswer {
     /// It holds.
     True,
     /// It does not hold.
@@ -122,9 +122,9 @@ pub enum Tri {
 /// What somebody taught us about a kind: replaces its rule, not the checks for deletion and generation.
 pub trait TaughtRule {
     /// Whether the object is ready.
-    fn ready(&self, object: &Value) -> Tri;
+    fn ready(&self, object: &Value) -> RuleAnswer;
     /// Whether it has failed; asked first.
-    fn failed(&self, object: &Value) -> Tri;
+    fn failed(&self, object: &Value) -> RuleAnswer;
     /// Whether it says when the object is ready; otherwise the kind's own rule does.
     fn knows_ready(&self) -> bool {
         true
@@ -242,32 +242,32 @@ fn by_profile(profile: &dyn TaughtRule, subject: &JudgedObject<'_>) -> Option<Ve
         Verdict::in_progress("ProfileError", message)
     };
     match profile.failed(subject.object) {
-        Tri::True => {
+        RuleAnswer::True => {
             if let Some(words) = profile.words() {
                 return Some(Verdict::failed(Reason::Failed.as_str(), words.failed.clone()));
             }
             let otherwise = "the readiness profile for this kind says that it failed";
             return Some(Verdict::failed("FailedByProfile", or(otherwise)));
         }
-        Tri::Wrong => return Some(wrong("failedWhen")),
-        Tri::False | Tri::Unknown => {}
+        RuleAnswer::Wrong => return Some(wrong("failedWhen")),
+        RuleAnswer::False | RuleAnswer::Unknown => {}
     }
     profile.knows_ready().then(|| match (profile.ready(subject.object), profile.words()) {
-        (Tri::False | Tri::Unknown, Some(words)) => {
+        (RuleAnswer::False | RuleAnswer::Unknown, Some(words)) => {
             Verdict::in_progress(Reason::NotReady.as_str(), words.not_ready.clone())
         }
-        (Tri::True, _) => {
+        (RuleAnswer::True, _) => {
             Verdict::ready("ReadyByProfile", "the readiness profile for this kind says that it is ready")
         }
-        (Tri::False, None) => {
+        (RuleAnswer::False, None) => {
             let otherwise = format!("not ready by the readiness profile for this kind{}", why());
             Verdict::in_progress("NotReadyByProfile", or(&otherwise))
         }
-        (Tri::Unknown, None) => {
+        (RuleAnswer::Unknown, None) => {
             let otherwise =
                 format!("what the readiness profile for this kind reads is not there yet{}", why());
             Verdict::in_progress("UndecidedByProfile", or(&otherwise))
         }
-        (Tri::Wrong, _) => wrong("readyWhen"),
+        (RuleAnswer::Wrong, _) => wrong("readyWhen"),
     })
 }

@@ -47,15 +47,6 @@ const SIGNS: [(&str, Comparator); 7] = [
     ("=", Comparator::Equal),
 ];
 
-/// Whether a version is in a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InRange {
-    Yes,
-    No,
-    /// It cannot be compared.
-    Unknown,
-}
-
 impl Range {
     /// Reads a range; the error says what is wrong.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
@@ -106,15 +97,15 @@ impl Range {
         self.comparators.iter().map(|(comparator, version)| (comparator.name(), version.as_str()))
     }
 
-    /// Whether a version is in it. What is no version matches by its text alone.
-    pub(super) fn contains(&self, version: &str) -> InRange {
-        let mut within = InRange::Yes;
+    /// Whether a version is in it; none where they cannot be compared. What is no version matches by its text alone.
+    pub(super) fn contains(&self, version: &str) -> Option<bool> {
+        let mut within = Some(true);
         for (comparator, bound) in &self.comparators {
             let holds = match (comparator, order_versions(version, bound)) {
                 (Comparator::Equal, None) => version == bound,
                 (Comparator::Differs, None) => version != bound,
                 (_, None) => {
-                    within = InRange::Unknown;
+                    within = None;
                     continue;
                 }
                 (Comparator::Equal, Some(order)) => order == Ordering::Equal,
@@ -125,7 +116,7 @@ impl Range {
                 (Comparator::AtMost, Some(order)) => order != Ordering::Greater,
             };
             if !holds {
-                return InRange::No;
+                return Some(false);
             }
         }
         within
@@ -138,21 +129,21 @@ mod tests {
 
     #[test]
     fn a_version_is_in_a_range_if_every_comparator_holds() {
-        use InRange::{No, Unknown, Yes};
+        let (yes, no, unknown) = (Some(true), Some(false), None);
         for (range, version, expected) in [
-            (">=14 <16", "14", Yes),
-            (">=14,<16", "15.9", Yes),
-            (">=14 <16", "16.0.0", No),
-            (">= 2", "10", Yes),
-            ("9", "9.0.0", Yes),
-            ("=9", "v9", Yes),
-            ("<10", "9", Yes),
-            ("!=1.2", "1.3", Yes),
-            (">=2", "2.0.0-rc.1", No),
-            (">=2", "main", Unknown),
-            ("main", "main", Yes),
-            ("!=main", "dev", Yes),
-            (">=0.50", "0.59.0", Yes),
+            (">=14 <16", "14", yes),
+            (">=14,<16", "15.9", yes),
+            (">=14 <16", "16.0.0", no),
+            (">= 2", "10", yes),
+            ("9", "9.0.0", yes),
+            ("=9", "v9", yes),
+            ("<10", "9", yes),
+            ("!=1.2", "1.3", yes),
+            (">=2", "2.0.0-rc.1", no),
+            (">=2", "main", unknown),
+            ("main", "main", yes),
+            ("!=main", "dev", yes),
+            (">=0.50", "0.59.0", yes),
         ] {
             assert_eq!(Range::parse(range).unwrap().contains(version), expected, "{version} in {range}");
         }

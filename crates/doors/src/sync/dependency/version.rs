@@ -8,10 +8,7 @@ use linchpin_lang::{compare::FieldCondition, jsonpath::JsonPath};
 use linchpin_words::{Reason, keys};
 use serde_json::Value;
 
-use crate::{
-    errors::at,
-    sync::range::{InRange, Range},
-};
+use crate::{errors::at, sync::range::Range};
 
 /// A version outside of the range that is needed.
 pub(in crate::sync) fn version_obstacle(
@@ -22,11 +19,11 @@ pub(in crate::sync) fn version_obstacle(
     let range = range?;
     let needs = range.as_str();
     let (reason, message) = match version.map(|version| (version, range.contains(version))) {
-        Some((_, InRange::Yes)) => return None,
-        Some((version, InRange::No)) => {
+        Some((_, Some(true))) => return None,
+        Some((version, Some(false))) => {
             (Reason::VersionNotMet, format!("{what} is at {version}, needs {needs}"))
         }
-        Some((version, InRange::Unknown)) => {
+        Some((version, None)) => {
             (Reason::VersionUnknown, format!("{what} is at {version}, which cannot be compared with {needs}"))
         }
         None => (Reason::VersionUnknown, format!("{what} says no version, needs {needs}")),

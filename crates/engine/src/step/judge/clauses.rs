@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::{
     contract::{Projection, names_instead},
     plan::{BoundExpression, Clauses, Profile, Test},
-    readiness::{self, RuleWords, Tri},
+    readiness::{self, RuleAnswer, RuleWords},
     step::effort::{Effort, Key},
 };
 
@@ -246,21 +246,21 @@ pub(super) struct AppliedProfile<'a> {
 }
 
 impl AppliedProfile<'_> {
-    fn holds(&self, clauses: &Clauses) -> Tri {
-        let Some(item) = self.item else { return Tri::Unknown };
+    fn holds(&self, clauses: &Clauses) -> RuleAnswer {
+        let Some(item) = self.item else { return RuleAnswer::Unknown };
         match ClauseSet::by_profile(clauses).rule(item, self.many, self.effort) {
-            ClauseResult::Holds => Tri::True,
+            ClauseResult::Holds => RuleAnswer::True,
             ClauseResult::Fails { why, how } => {
                 self.why.replace(why);
                 match how {
-                    Failing::Disproved => Tri::False,
-                    Failing::NotYet | Failing::Over => Tri::Unknown,
-                    Failing::Wrong => Tri::Wrong,
+                    Failing::Disproved => RuleAnswer::False,
+                    Failing::NotYet | Failing::Over => RuleAnswer::Unknown,
+                    Failing::Wrong => RuleAnswer::Wrong,
                 }
             }
             ClauseResult::Postponed => {
                 self.postponed.set(true);
-                Tri::Unknown
+                RuleAnswer::Unknown
             }
         }
     }
@@ -271,12 +271,12 @@ impl readiness::TaughtRule for AppliedProfile<'_> {
         self.profile.ready_when.cel.is_some() || !self.profile.ready_when.conditions.is_empty()
     }
 
-    fn ready(&self, _: &Value) -> Tri {
+    fn ready(&self, _: &Value) -> RuleAnswer {
         self.holds(&self.profile.ready_when)
     }
 
-    fn failed(&self, _: &Value) -> Tri {
-        self.profile.failed_when.as_ref().map_or(Tri::False, |clauses| self.holds(clauses))
+    fn failed(&self, _: &Value) -> RuleAnswer {
+        self.profile.failed_when.as_ref().map_or(RuleAnswer::False, |clauses| self.holds(clauses))
     }
 
     fn words(&self) -> Option<&RuleWords> {

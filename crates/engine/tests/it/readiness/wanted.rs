@@ -1,7 +1,8 @@
 //! The words somebody waits with.
 
 use linchpin_engine::readiness::{
-    Judgement, Nothing, ReadinessOptions, State, TaughtRule, Tri, Wanted, judge, reads_for, row, verdict,
+    Judgement, Nothing, ReadinessOptions, RuleAnswer, State, TaughtRule, Wanted, judge, reads_for, row,
+    verdict,
 };
 use linchpin_words::GroupKind;
 use serde_json::{Value, json};
@@ -172,16 +173,16 @@ fn a_word_adds_to_what_is_read() {
 }
 
 struct Taught {
-    ready: Tri,
-    failed: Tri,
+    ready: RuleAnswer,
+    failed: RuleAnswer,
 }
 
 impl TaughtRule for Taught {
-    fn ready(&self, _: &Value) -> Tri {
+    fn ready(&self, _: &Value) -> RuleAnswer {
         self.ready
     }
 
-    fn failed(&self, _: &Value) -> Tri {
+    fn failed(&self, _: &Value) -> RuleAnswer {
         self.failed
     }
 }
@@ -192,12 +193,12 @@ fn a_profile_replaces_the_rule_but_not_the_checks_for_deletion_and_generation() 
     let stale = json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1}});
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-03-02T10:00:00Z"}});
     for (ready, failed, object, state) in [
-        (Tri::True, Tri::Unknown, &fresh, State::Ready),
-        (Tri::False, Tri::False, &fresh, State::InProgress),
-        (Tri::Unknown, Tri::Unknown, &fresh, State::InProgress),
-        (Tri::True, Tri::True, &fresh, State::Failed),
-        (Tri::True, Tri::False, &stale, State::InProgress),
-        (Tri::True, Tri::False, &deleted, State::InProgress),
+        (RuleAnswer::True, RuleAnswer::Unknown, &fresh, State::Ready),
+        (RuleAnswer::False, RuleAnswer::False, &fresh, State::InProgress),
+        (RuleAnswer::Unknown, RuleAnswer::Unknown, &fresh, State::InProgress),
+        (RuleAnswer::True, RuleAnswer::True, &fresh, State::Failed),
+        (RuleAnswer::True, RuleAnswer::False, &stale, State::InProgress),
+        (RuleAnswer::True, RuleAnswer::False, &deleted, State::InProgress),
     ] {
         let profile = Taught { ready, failed };
         let options = ReadinessOptions { profile: Some(&profile), ..ReadinessOptions::default() };
