@@ -90,7 +90,7 @@ impl JudgedDependency {
             _ => Memory::fresh(&boot.uid, boot.generation, look.now),
         };
         let place = (default_service_account, cluster_domain);
-        match judge(&object, memory, look.world, place, look.now) {
+        match judge(&object, memory, look.world, look.registry, place, look.now) {
             Some((met, wants)) => Self { wants, object: Some(object), met },
             None => nothing,
         }
@@ -102,14 +102,13 @@ fn judge(
     object: &BootDependency,
     memory: Memory,
     world: &World,
+    registry: &Registry,
     (default_service_account, cluster_domain): (&str, &str),
     now: Timestamp,
 ) -> Option<(BTreeSet<StepId>, BTreeSet<Want>)> {
     let kinds = memory.journal.kinds.clone();
-    // What an entry names is a Service or a host: no kind is looked up.
-    let registry = Registry::default();
     let compile_input = CompileInput {
-        registry: &registry,
+        registry,
         facts: world,
         kinds: &kinds,
         default_service_account,
@@ -139,7 +138,8 @@ pub fn judge_once(
     let meta = &object.metadata;
     let uid = meta.uid.as_deref().unwrap_or_default();
     let memory = Memory::fresh(uid, meta.generation.unwrap_or_default(), now);
-    judge(object, memory, world, place, now).unwrap_or_default()
+    // Looked at is what is of Kubernetes' own kinds; of ours nothing is known here.
+    judge(object, memory, world, &Registry::default(), place, now).unwrap_or_default()
 }
 
 /// Whether all that a pod is held for is there, of all BootDependencies that hold it.

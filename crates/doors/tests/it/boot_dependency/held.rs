@@ -78,6 +78,21 @@ fn things() -> Things {
 }
 
 #[test]
+fn a_pod_that_waits_for_an_object_of_ours_is_held_until_that_is_ready() {
+    let mut things = things();
+    things[1].2["spec"]["dependsOn"] = json!([{"resource": "appbundle.app.example.com/shop"}]);
+    let bundle = |ready: &str| {
+        let conditions = json!([{"type": "Ready", "status": ready, "reason": "Any"}]);
+        ("AppBundle", "shop", json!({"status": {"observedGeneration": 1, "conditions": conditions}}))
+    };
+    things.push(bundle("False"));
+    assert_eq!(released(&things), Vec::<String>::new(), "it exists and is not ready");
+    things.pop();
+    things.push(bundle("True"));
+    assert_eq!(released(&things), ["web-0"]);
+}
+
+#[test]
 fn a_pod_is_released_when_all_that_select_it_hold_whoever_was_there_first() {
     let mut things = things();
     assert_eq!(released(&things), ["web-0"]);

@@ -8,7 +8,7 @@ use linchpin_doors::{
     subject::{Decision, FinalizerChange, SubjectInput, Ties},
 };
 use linchpin_engine::contract::{
-    EffectTarget, Observed, Projection, Question, Scope, Seen, Verb, Want, Why, World,
+    EffectTarget, Observed, Projection, Question, Scope, Seen, Served, Verb, Want, Why, World,
 };
 use linchpin_words::{Gvk, Reason, Timestamp};
 use serde_json::{Value, json};
@@ -49,6 +49,14 @@ pub(super) fn answer(things: &Things, forbidden: &str, want: &Want) -> Seen {
     let (kind, scope) = match want.question() {
         Question::Objects { kind, scope, .. } => (kind, scope),
         Question::Right { .. } => return Seen::Right(forbidden != "Right"),
+        Question::Kind { word, .. } if word.word == "appbundle" => {
+            return Seen::Kind(Arc::new(Served::Yes {
+                kind: Gvk::new("app.example.com", "v1alpha1", "AppBundle"),
+                plural: "appbundles".into(),
+                namespaced: true,
+                reports_status: Some(true),
+            }));
+        }
         _ => return Seen::Unknown(Why::new(Reason::Unsynced, "not looked at yet")),
     };
     if kind.kind == forbidden {
