@@ -316,7 +316,7 @@ fn deadline(action: &PlannedAction) -> Duration {
 
 fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Timestamp) -> StepDecision {
     late::keep(&mut memory, outcomes, now);
-    let report = Report::invalid(error, now);
+    let report = Report::invalid(error);
     StepDecision {
         memory,
         effects: Vec::new(),

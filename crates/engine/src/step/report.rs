@@ -133,7 +133,7 @@ pub struct StepReport {
 }
 
 impl Report {
-    pub(super) fn invalid(error: &crate::plan::SpecError, _now: Timestamp) -> Self {
+    pub(super) fn invalid(error: &crate::plan::SpecError) -> Self {
         Self {
             phase: if error.waits { Phase::Waiting } else { Phase::Failed },
             reason: Some(error.reason.unwrap_or(Reason::SpecInvalid)),
