@@ -50,7 +50,7 @@ pub use self::{
     survey::ignored_skip,
 };
 
-use crate::door::{self, CompileInput, Compiled, Door, SideWrite, StatusInput, Tally};
+use crate::door::{self, CompileInput, Compiled, Door, OwnWords, SideWrite, StatusInput, Tally};
 
 /// The door of BootDependency.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +58,6 @@ pub enum BootDependencyDoor {}
 
 impl Door for BootDependencyDoor {
     type Object = BootDependency;
-
-    const SPEAKS: bool = true;
-    const COUNTED: bool = true;
 
     fn compile(object: &BootDependency, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         compile::compile(object, compile_input)
@@ -70,10 +67,6 @@ impl Door for BootDependencyDoor {
         status::draw(object, status_input)
     }
 
-    fn phase_word(object: &BootDependency, report: &Report) -> &'static str {
-        status::phase_word(object, report)
-    }
-
     fn event(object: Option<&BootDependency>, report: &Report) -> Option<Notice> {
         match object {
             Some(object) => status::phase_event(object, report),
@@ -81,11 +74,24 @@ impl Door for BootDependencyDoor {
         }
     }
 
-    fn events(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
+    fn words() -> Option<&'static dyn OwnWords<BootDependency>> {
+        Some(&BootWords)
+    }
+}
+
+/// The words of the document, its events, and how many entries are ready.
+struct BootWords;
+
+impl OwnWords<BootDependency> for BootWords {
+    fn phase_word(&self, object: &BootDependency, report: &Report) -> &'static str {
+        status::phase_word(object, report)
+    }
+
+    fn events(&self, object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
         notices::due(object, status_input)
     }
 
-    fn tally(object: &BootDependency, report: &Report) -> Option<Tally> {
-        Some(status::tally(object, report))
+    fn tally(&self, object: &BootDependency, report: &Report) -> Tally {
+        status::tally(object, report)
     }
 }

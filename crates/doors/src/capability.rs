@@ -7,7 +7,7 @@ use linchpin_words::limits;
 
 use crate::{
     assemble::Frame,
-    door::{self, CompileInput, Compiled, Door, Insight, StatusInput},
+    door::{self, CompileInput, Compiled, Door, GraphTies, Insight, StatusInput},
     entries,
     errors::bounded,
     names::NamedStep,
@@ -23,8 +23,6 @@ pub enum CapabilityDoor {}
 
 impl Door for CapabilityDoor {
     type Object = Capability;
-
-    const INSIGHT: Insight = Insight::Makers;
 
     fn compile(object: &Capability, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         let entries = &object.spec.dependencies;
@@ -58,5 +56,18 @@ impl Door for CapabilityDoor {
         let (common, rows) =
             dependency_status::draw(&current.common, &current.dependencies, generation, input);
         CapabilityStatus { common, dependencies: rows, version: object.spec.version.clone() }
+    }
+
+    fn ties() -> Option<&'static dyn GraphTies<Capability>> {
+        Some(&CapabilityTies)
+    }
+}
+
+/// Capabilities see who makes what they wait for.
+struct CapabilityTies;
+
+impl GraphTies<Capability> for CapabilityTies {
+    fn insight(&self) -> Insight {
+        Insight::Makers
     }
 }

@@ -251,42 +251,14 @@ pub trait Door: Send + Sync + 'static {
         Some(phase_event(report))
     }
 
-    /// What the wait-for graph shows to its objects.
-    const INSIGHT: Insight = Insight::Causes;
-
-    /// Whether its turns are counted, and what its objects wait for ([`tally`](Self::tally)).
-    const COUNTED: bool = false;
-
-    /// The objects of ours that must outlive this one, because it relies on them.
-    fn claims(_object: &Self::Object) -> Vec<ObjectRef> {
-        Vec::new()
-    }
-
-    /// Why an object that is being deleted stays for now.
-    fn hold(_object: &Self::Object, _input: &HoldInput<'_>) -> Option<Hold> {
+    /// What it says in words of its own on every turn, if anything. Only then is the object at hand on every turn, and are
+    /// its turns counted.
+    fn words() -> Option<&'static dyn OwnWords<Self::Object>> {
         None
     }
 
-    /// What of the objects of a plan serves webhooks.
-    fn backing(_plan: &Plan) -> Option<&Backing> {
-        None
-    }
-
-    /// Whether it has words, events and counts of its own, below: only then is the object at hand on every turn.
-    const SPEAKS: bool = false;
-
-    /// The word for where an object is: when it changes, the status is written at once.
-    fn phase_word(_object: &Self::Object, report: &Report) -> &'static str {
-        report.phase.as_str()
-    }
-
-    /// Events of its own that are due now.
-    fn events(_object: &Self::Object, _status_input: &StatusInput<'_>) -> Vec<SideWrite> {
-        Vec::new()
-    }
-
-    /// How much of what an object waits for is there, where somebody counts it.
-    fn tally(_object: &Self::Object, _report: &Report) -> Option<Tally> {
+    /// What ties its objects to others beyond what they wait for and make, if anything does.
+    fn ties() -> Option<&'static dyn GraphTies<Self::Object>> {
         None
     }
 
@@ -307,6 +279,39 @@ pub(crate) fn phase_event(report: &Report) -> Notice {
 
 /// The status of a door's objects.
 pub type StatusOf<D> = <<D as Door>::Object as HasStatus>::Status;
+
+/// What the objects of a kind say on every turn beside their status.
+pub trait OwnWords<O>: Sync {
+    /// The word for where an object is: when it changes, the status is written at once.
+    fn phase_word(&self, object: &O, report: &Report) -> &'static str;
+
+    /// Events of its own that are due now.
+    fn events(&self, object: &O, status_input: &StatusInput<'_>) -> Vec<SideWrite>;
+
+    /// How much of what an object waits for is there.
+    fn tally(&self, object: &O, report: &Report) -> Tally;
+}
+
+/// What ties the objects of a kind to others in the wait-for graph, beyond what they wait for and make.
+pub trait GraphTies<O>: Sync {
+    /// What the graph shows to them.
+    fn insight(&self) -> Insight;
+
+    /// The objects of ours that must outlive this one, because it relies on them.
+    fn claims(&self, _object: &O) -> Vec<ObjectRef> {
+        Vec::new()
+    }
+
+    /// Why an object that is being deleted stays for now.
+    fn hold(&self, _object: &O, _input: &HoldInput<'_>) -> Option<Hold> {
+        None
+    }
+
+    /// What of the objects of a plan serves webhooks.
+    fn backing<'p>(&self, _plan: &'p Plan) -> Option<&'p Backing> {
+        None
+    }
+}
 
 /// What is kept beside the objects of a kind: events and a history, written as the operator itself. It is no part of the
 /// plan, and nothing waits for it.

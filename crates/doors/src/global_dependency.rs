@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     assemble::Frame,
-    door::{self, Backing, CompileInput, Compiled, Door, Insight, StatusInput},
+    door::{self, Backing, CompileInput, Compiled, Door, GraphTies, Insight, StatusInput},
     entries,
     sync::{
         backing,
@@ -31,8 +31,6 @@ pub enum GlobalDependencyDoor {}
 
 impl Door for GlobalDependencyDoor {
     type Object = GlobalDependency;
-
-    const INSIGHT: Insight = Insight::Subjects;
 
     fn compile(object: &GlobalDependency, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         let mut frame = Frame::new(object, object.common(), compile_input, Removal::Retain)?;
@@ -51,8 +49,8 @@ impl Door for GlobalDependencyDoor {
         Ok(compiled)
     }
 
-    fn backing(plan: &Plan) -> Option<&Backing> {
-        RowNotes::of(Some(plan)).map(|notes| &notes.backing)
+    fn ties() -> Option<&'static dyn GraphTies<GlobalDependency>> {
+        Some(&RuleTies)
     }
 
     fn status(object: &GlobalDependency, input: &StatusInput<'_>) -> GlobalDependencyStatus {
@@ -75,6 +73,19 @@ impl Door for GlobalDependencyDoor {
         let strength = object.spec.strength.unwrap_or(Strength::Hard).as_str().to_owned();
         let dependency = rows.into_iter().next().map(|row| SyncDependencyStatus { strength, ..row });
         GlobalDependencyStatus { common, dependency, subjects, exempt, exempt_count }
+    }
+}
+
+/// A rule sees whom it is imposed on, and may be about what serves webhooks.
+struct RuleTies;
+
+impl GraphTies<GlobalDependency> for RuleTies {
+    fn insight(&self) -> Insight {
+        Insight::Subjects
+    }
+
+    fn backing<'p>(&self, plan: &'p Plan) -> Option<&'p Backing> {
+        RowNotes::of(Some(plan)).map(|notes| &notes.backing)
     }
 }
 

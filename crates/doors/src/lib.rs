@@ -48,9 +48,9 @@ pub use boot_dependency::BootDependencyDoor;
 pub use capability::CapabilityDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{
-    Backing, CLUSTER_DOMAIN, Claim, CompileInput, Compiled, Door, HistoryInput, HistoryRecord, HistoryStep,
-    Hold, HoldInput, ImposedOn, Insight, LabelMap, SideRecords, SideWrite, StatusInput, StatusOf, Tally,
-    VisibleCauses,
+    Backing, CLUSTER_DOMAIN, Claim, CompileInput, Compiled, Door, GraphTies, HistoryInput, HistoryRecord,
+    HistoryStep, Hold, HoldInput, ImposedOn, Insight, LabelMap, OwnWords, SideRecords, SideWrite,
+    StatusInput, StatusOf, Tally, VisibleCauses,
 };
 pub use global_dependency::GlobalDependencyDoor;
 pub use readiness_profile::ReadinessProfileDoor;

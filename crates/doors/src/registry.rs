@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{
     AppBundleDoor, BootDependencyDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor,
     ReadinessProfileDoor, ResourceDependencyDoor, SyncDoor,
-    door::{self, CompileInput, Compiled, Door, Insight, SideRecords},
+    door::{self, CompileInput, Compiled, Door, GraphTies, Insight, SideRecords},
     status_edges,
     subject::{Planned, Subject},
 };
@@ -264,11 +264,11 @@ impl<D: Door> DoorKind for Of<D> {
     }
 
     fn insight(&self) -> Insight {
-        D::INSIGHT
+        D::ties().map(GraphTies::insight).unwrap_or_default()
     }
 
     fn counted(&self) -> bool {
-        D::COUNTED
+        D::words().is_some()
     }
 
     fn waits(&self) -> bool {

@@ -33,7 +33,7 @@ use linchpin_words::{Gvk, ObjectRef};
 
 use self::outline::SyncOutline;
 pub(crate) use self::outline::state_word;
-use crate::door::{Backing, CompileInput, Compiled, Door, Hold, HoldInput, Insight, StatusInput};
+use crate::door::{Backing, CompileInput, Compiled, Door, GraphTies, Hold, HoldInput, Insight, StatusInput};
 
 /// The door of Sync.
 #[derive(Clone, Copy, Debug)]
@@ -42,30 +42,41 @@ pub enum SyncDoor {}
 impl Door for SyncDoor {
     type Object = Sync;
 
-    const INSIGHT: Insight = Insight::Makers;
-
     fn compile(object: &Sync, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         compile::compile(object, compile_input)
-    }
-
-    fn claims(object: &Sync) -> Vec<ObjectRef> {
-        deletion::claims(object)
-    }
-
-    fn hold(object: &Sync, input: &HoldInput<'_>) -> Option<Hold> {
-        deletion::hold(object, input)
     }
 
     fn status(object: &Sync, status_input: &StatusInput<'_>) -> SyncStatus {
         status::draw(object, status_input)
     }
 
-    fn backing(plan: &Plan) -> Option<&Backing> {
-        SyncOutline::of(Some(plan)).map(|outline| &outline.backing)
-    }
-
     fn event(_object: Option<&Sync>, report: &Report) -> Option<Notice> {
         Some(status::event(report))
+    }
+
+    fn ties() -> Option<&'static dyn GraphTies<Sync>> {
+        Some(&SyncTies)
+    }
+}
+
+/// Syncs see who makes what they wait for, outlive those that depend on them, and may apply what serves webhooks.
+struct SyncTies;
+
+impl GraphTies<Sync> for SyncTies {
+    fn insight(&self) -> Insight {
+        Insight::Makers
+    }
+
+    fn claims(&self, object: &Sync) -> Vec<ObjectRef> {
+        deletion::claims(object)
+    }
+
+    fn hold(&self, object: &Sync, input: &HoldInput<'_>) -> Option<Hold> {
+        deletion::hold(object, input)
+    }
+
+    fn backing<'p>(&self, plan: &'p Plan) -> Option<&'p Backing> {
+        SyncOutline::of(Some(plan)).map(|outline| &outline.backing)
     }
 }
 

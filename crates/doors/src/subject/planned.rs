@@ -104,6 +104,17 @@ struct PendingStatus {
     time: Timestamp,
 }
 
+/// What must outlive an object; none while it is not at hand.
+fn claims_of<D: Door>(body: &PackedObject<D::Object>) -> Option<Vec<ObjectRef>> {
+    let object = body.whole()?;
+    Some(D::ties().map(|ties| ties.claims(object)).unwrap_or_default())
+}
+
+/// What of a plan serves webhooks.
+fn backing_of<D: Door>(compiled: &Compiled) -> Option<&Backing> {
+    D::ties()?.backing(&compiled.plan)
+}
+
 impl<D: Door> Planned<D> {
     /// The subject of an object that has arrived for the first time.
     ///
@@ -127,7 +138,7 @@ impl<D: Door> Planned<D> {
             reported: None,
             passed: BTreeSet::new(),
             broken: BTreeSet::new(),
-            claims: body.whole().map(D::claims).unwrap_or_default(),
+            claims: claims_of::<D>(&body).unwrap_or_default(),
             body,
             exempt: Vec::new(),
             makers: Vec::new(),
@@ -198,8 +209,8 @@ impl<D: Door> Planned<D> {
 
     /// Remembers what must outlive it.
     fn note_claims(&mut self) {
-        if let Some(object) = self.body.whole() {
-            self.claims = D::claims(object);
+        if let Some(claims) = claims_of::<D>(&self.body) {
+            self.claims = claims;
         }
     }
 
@@ -218,7 +229,7 @@ impl<D: Door> Planned<D> {
         if self.memory.as_ref().is_none_or(|memory| !memory.flight.is_empty()) {
             return;
         }
-        let is_spare = |compiled: &Compiled| D::backing(&compiled.plan).is_none();
+        let is_spare = |compiled: &Compiled| backing_of::<D>(compiled).is_none();
         let spare = self.compiled.take_if(|made| made.0.as_ref().is_ok_and(is_spare));
         if let Some((Ok(compiled), _)) = spare.map(|made| *made) {
             self.looked_at = compiled.wants;
@@ -390,7 +401,7 @@ impl<D: Door> Subject for Planned<D> {
 
     fn backing(&self) -> Option<&Backing> {
         match self.compiled.as_deref() {
-            Some((Ok(compiled), _)) => D::backing(&compiled.plan),
+            Some((Ok(compiled), _)) => backing_of::<D>(compiled),
             _ => None,
         }
     }

@@ -275,7 +275,7 @@ impl<D: Door> Stage<D> {
                 makers: &[],
             };
             let input = HoldInput { claims, compile, journal: &self.memory.journal, now: self.now };
-            let hold = D::hold(&self.object, &input)?;
+            let hold = D::ties()?.hold(&self.object, &input)?;
             if hold.wants.is_subset(&self.wants) {
                 return Some(hold);
             }

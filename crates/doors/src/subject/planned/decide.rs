@@ -190,13 +190,13 @@ impl<D: Door> Planned<D> {
         stepped: &step::StepDecision,
         look: &SubjectInput<'_>,
     ) {
-        if !D::SPEAKS && D::beside().is_none() {
+        if D::words().is_none() && D::beside().is_none() {
             return;
         }
         let Some(object) = self.body.whole() else { return };
         let input = status_input(Some(plan), stepped, look.ties.causes, look.now);
-        if D::SPEAKS {
-            decision.beside = D::events(object, &input);
+        if let Some(words) = D::words() {
+            decision.beside = words.events(object, &input);
         }
         let Some(beside) = D::beside() else { return };
         decision.beside.extend(beside.records(object, &input));
@@ -237,7 +237,7 @@ impl<D: Door> Planned<D> {
             now: look.now,
         };
         let object = self.body.whole().filter(|_| !hurry && !begun);
-        if let Some(mut held) = object.and_then(|object| D::hold(object, &input)) {
+        if let Some(mut held) = object.and_then(|object| D::ties()?.hold(object, &input)) {
             decision.wants.insert(own_namespace);
             decision.wants.append(&mut held.wants);
             if held.unready {
@@ -306,8 +306,9 @@ impl<D: Door> Planned<D> {
         }
         let mut own = Own { finalizer: self.finalizer_change(plan, &stepped.memory), ..Own::default() };
         let report = &stepped.report;
-        let speaking = || D::SPEAKS.then(|| self.body.whole()).flatten();
-        let word = speaking().map_or(report.phase.as_str(), |object| D::phase_word(object, report));
+        let speaking = || D::words().and_then(|words| Some((words, self.body.whole()?)));
+        let word =
+            speaking().map_or(report.phase.as_str(), |(words, object)| words.phase_word(object, report));
         let same = self.reported.as_mut().filter(|last| last.phase == report.phase && last.word == word);
         if let Some(last) = same {
             if report.phase == Phase::Completed && report.ready && !last.ready {
@@ -324,7 +325,7 @@ impl<D: Door> Planned<D> {
             }
             self.reported = Some(ReportedPhase { phase: report.phase, word, ready: report.ready });
         }
-        decision.report.tally = speaking().and_then(|object| D::tally(object, report));
+        decision.report.tally = speaking().map(|(words, object)| words.tally(object, report));
         decision.report.phase = self.reported.as_ref().map(|last| last.phase);
         decision.own = Some(own);
         let pending = PendingStatus { report: stepped.report, planned: plan.is_some(), time: look.now };
