@@ -17,7 +17,6 @@ mod held;
 mod inject;
 mod names;
 mod notices;
-mod patch;
 mod references;
 mod scope;
 mod selection;
@@ -41,7 +40,6 @@ pub use self::{
     held::{HeldPods, judge_once},
     inject::{Injection, PatchTarget, PodGate, inject, keep_old_part},
     notices::due as notices,
-    patch::PatchOperation,
     references::{Holder, KeyReference, references},
     scope::BootSettings,
     selection::{OwnerName, WorkloadName, is_skipped, label_selector_matches, selects},

@@ -37,6 +37,7 @@ pub mod dependency_group;
 mod door;
 pub mod global_dependency;
 pub mod journal;
+pub mod json_patch;
 pub mod readiness_profile;
 pub mod registry;
 pub mod resource_dependency;

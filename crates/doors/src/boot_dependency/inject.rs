@@ -14,8 +14,8 @@ use super::{
     container::{self, WaiterSettings},
     division::{Division, init_containers, is_restartable},
     names,
-    patch::{PatchOperation, set_text},
 };
+use crate::json_patch::{PatchOperation, set_text};
 
 /// Init containers that meshes put first when their proxy is a sidecar.
 const MESHES: [&str; 4] = ["istio-init", "istio-validation", "linkerd-init", "linkerd-network-validator"];

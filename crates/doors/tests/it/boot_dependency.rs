@@ -11,8 +11,9 @@ mod ties;
 mod workloads;
 
 use linchpin_api::BootDependency;
-use linchpin_doors::boot_dependency::{
-    BootSet, Division, Injection, PatchOperation, PatchTarget, PodGate, WaiterSettings, divide, inject,
+use linchpin_doors::{
+    boot_dependency::{BootSet, Division, Injection, PatchTarget, PodGate, WaiterSettings, divide, inject},
+    json_patch::PatchOperation,
 };
 use serde_json::{Value, json};
 

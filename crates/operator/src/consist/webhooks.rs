@@ -13,7 +13,7 @@ use linchpin_consist::{
     PodView,
     admission::{self, AdmissionVerdict, Asker, RemovalMark, RemovalRequest},
 };
-use linchpin_doors::boot_dependency::PatchOperation;
+use linchpin_doors::json_patch::PatchOperation;
 use linchpin_words::{keys::consist as keys, text};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 //! is repeated in an error.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use linchpin_doors::boot_dependency::PatchOperation;
+use linchpin_doors::json_patch::PatchOperation;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

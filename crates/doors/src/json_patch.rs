@@ -1,4 +1,4 @@
-//! A JSON patch, an operation at a time.
+//! A JSON patch, an operation at a time: what webhooks answer.
 //!
 //! Only what is ours is named in it: what users and other mutators wrote never passes through, so nothing of it can be
 //! lost or written differently.
@@ -33,19 +33,19 @@ pub enum PatchOperation {
 
 impl PatchOperation {
     /// Puts a value there.
-    pub(super) fn add(path: impl Into<String>, value: Value) -> Self {
+    pub(crate) fn add(path: impl Into<String>, value: Value) -> Self {
         Self::Add { path: path.into(), value }
     }
 
     /// Takes away what is there.
-    pub(super) fn remove(path: impl Into<String>) -> Self {
+    pub(crate) fn remove(path: impl Into<String>) -> Self {
         Self::Remove { path: path.into() }
     }
 }
 
 /// The operations that make an entry of a map of texts (labels, annotations) what it should be. `map` is the path of the
 /// map, `current` the map as it is; the map above it must exist.
-pub(super) fn set_text(
+pub(crate) fn set_text(
     operations: &mut Vec<PatchOperation>,
     map: &str,
     current: &Value,
