@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use linchpin_api::{action::Adopt, common::Cluster};
 use linchpin_engine::{
-    contract::{Existing, Owner, StepId, Via, Want},
+    contract::{Existing, OwnerReference, StepId, Via, Want},
     plan::{
         self, ActionBody, After, Documents, Drift, Immutable, Prune, Readings, Removal, Rerun, SpecError,
         Step, StepKind, Test, UNKNOWN_DEFINITION, definition,
@@ -227,7 +227,7 @@ impl ApplyDraft {
         action.immutable = policy.immutable;
         let owns = frame.removal == Removal::Delete && !policy.kept && self.via.cluster.is_here();
         action.owner = owns.then(|| {
-            Arc::new(Owner {
+            Arc::new(OwnerReference {
                 api_version: frame.owner.api_version.clone(),
                 kind: frame.owner.kind.clone(),
                 namespace: frame.owner.namespace.clone(),

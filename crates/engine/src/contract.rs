@@ -12,8 +12,8 @@ mod seen;
 mod want;
 
 pub use effect::{
-    Done, Effect, EffectTarget, ExecOrder, Existing, Failure, Force, Notice, Outcome, Owner, PatchKind,
-    Propagation, Stamp, StepId, Ticket, Verb,
+    Done, Effect, EffectTarget, ExecOrder, Existing, Failure, Force, Notice, Outcome, OwnerReference,
+    PatchKind, Propagation, Stamp, StepId, Ticket, Verb,
 };
 pub use reads::{ReadPath, ReadSet, find_field, held_fields, kept_fingerprint, names_instead};
 pub use seen::{Artifact, Manifests, Observed, Projection, Seen, Served, SourceFault, Why, World};

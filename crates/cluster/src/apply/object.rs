@@ -1,7 +1,7 @@
 //! A document about to be written: checked, placed and marked. Pure.
 
 use crate::call::Resource;
-use linchpin_engine::contract::{Actor, Failure, Owner};
+use linchpin_engine::contract::{Actor, Failure, OwnerReference};
 use linchpin_words::{Gvk, keys, limits, text};
 use serde_json::{Map, Value, json};
 
@@ -99,7 +99,12 @@ impl WritableDocument {
 
     /// The body to send: with the mark of its creator or without any, with an owner beside its own or without, and what
     /// it may hit.
-    pub(super) fn body(&self, mark: Option<&str>, owner: Option<&Owner>, only: WriteScope<'_>) -> Value {
+    pub(super) fn body(
+        &self,
+        mark: Option<&str>,
+        owner: Option<&OwnerReference>,
+        only: WriteScope<'_>,
+    ) -> Value {
         let mut metadata = self.metadata.clone();
         if let Some(owner) = owner {
             let owners = metadata.entry("ownerReferences").or_insert_with(|| Value::Array(Vec::new()));
@@ -187,7 +192,7 @@ mod tests {
     #[test]
     fn an_owner_takes_the_place_of_those_that_the_document_names_and_blocks_nothing() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": [{"uid": "x"}]}});
-        let owner = Owner {
+        let owner = OwnerReference {
             api_version: "app.example.com/v1alpha1".into(),
             kind: "AppBundle".into(),
             namespace: "shop".into(),

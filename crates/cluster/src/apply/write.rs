@@ -28,7 +28,7 @@ use crate::{
     hub::answers::CachedObject,
 };
 use http::{Method, StatusCode};
-use linchpin_engine::contract::{Done, Existing, Failure, Force, Owner};
+use linchpin_engine::contract::{Done, Existing, Failure, Force, OwnerReference};
 use linchpin_words::keys;
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub(super) struct WriteOptions<'a> {
     pub(super) existing: Existing,
     pub(super) force: Force,
     pub(super) yields: &'a [String],
-    pub(super) owner: Option<&'a Owner>,
+    pub(super) owner: Option<&'a OwnerReference>,
     pub(super) discreet: bool,
 }
 
@@ -75,12 +75,12 @@ impl Placed<'_> {
     }
 
     /// The owner that the object may have: one of its own namespace.
-    fn owner(&self) -> Option<&Owner> {
+    fn owner(&self) -> Option<&OwnerReference> {
         self.order.owner.filter(|owner| self.namespace == Some(owner.namespace.as_str()))
     }
 }
 
-fn has_owner(object: &Value, owner: &Owner) -> bool {
+fn has_owner(object: &Value, owner: &OwnerReference) -> bool {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let mut owners = owners.into_iter().flatten();
     owners.any(|reference| reference.get("uid").and_then(Value::as_str) == Some(&owner.uid))

@@ -2,7 +2,7 @@
 
 use crate::effects::{Hand, able, body};
 use linchpin_engine::{
-    contract::{EffectTarget, Existing, Failure, Force, Owner, Seen, Verb, Want, kept_fingerprint},
+    contract::{EffectTarget, Existing, Failure, Force, OwnerReference, Seen, Verb, Want, kept_fingerprint},
     plan::Drift,
 };
 use linchpin_words::KindWord;
@@ -16,7 +16,7 @@ impl Hand<'_> {
         &self,
         document: Value,
         force: Force,
-        owner: Option<Owner>,
+        owner: Option<OwnerReference>,
     ) -> Result<linchpin_engine::contract::Done, Failure> {
         self.order(Verb::Apply {
             body: Arc::new(document),
@@ -111,7 +111,7 @@ async fn an_owner_is_set_only_in_its_own_namespace_and_can_be_taken_off() {
     let stage = able().await;
     let hand = Hand::new(&stage).await;
     let parent = stage.create(stage.map("parent", json!({}))).await;
-    let owner = |namespace: &str| Owner {
+    let owner = |namespace: &str| OwnerReference {
         api_version: "v1".into(),
         kind: "ConfigMap".into(),
         namespace: namespace.into(),

@@ -127,7 +127,7 @@ pub enum Verb {
         /// The mark that says who created the object: our object's uid.
         creator: String,
         /// The owner that the object is to have, if we made it and it lives in the owner's namespace.
-        owner: Option<Arc<Owner>>,
+        owner: Option<Arc<OwnerReference>>,
     },
     /// Create one document if it is missing.
     Create {
@@ -214,7 +214,7 @@ pub enum Force {
 
 /// An owner as an object's metadata names it; never one that blocks its own deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Owner {
+pub struct OwnerReference {
     /// Its `apiVersion`.
     pub api_version: String,
     /// Its kind.

@@ -15,7 +15,7 @@ use linchpin_words::{
 use serde_json::Value;
 
 use crate::contract::{
-    EffectTarget, Existing, Notice, Owner, PatchKind, Propagation, ReadSet, Right, StepId, Via, Want,
+    EffectTarget, Existing, Notice, OwnerReference, PatchKind, Propagation, ReadSet, Right, StepId, Via, Want,
 };
 
 /// Something that is changed, once its turn has come.
@@ -40,7 +40,7 @@ pub struct PlannedAction {
     /// What to do when a field cannot be changed in place.
     pub immutable: Immutable,
     /// The owner that what it creates gets, where it lives in the owner's namespace. Taken off again when this is none.
-    pub owner: Option<Arc<Owner>>,
+    pub owner: Option<Arc<OwnerReference>>,
     /// Rights it needs, as far as they are known before it is rendered. All of them are asked for before it starts, and
     /// one that is missing holds it.
     pub rights: Vec<Right>,

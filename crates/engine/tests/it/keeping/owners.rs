@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linchpin_engine::{
-    contract::{Done, Owner, Verb},
+    contract::{Done, OwnerReference, Verb},
     plan::Removal,
     step::{Goal, step},
 };
@@ -14,8 +14,8 @@ use crate::{
     play::{OURS, Play, steps_of},
 };
 
-fn owner() -> Arc<Owner> {
-    Arc::new(Owner {
+fn owner() -> Arc<OwnerReference> {
+    Arc::new(OwnerReference {
         api_version: "app.example.com/v1alpha1".to_owned(),
         kind: "AppBundle".to_owned(),
         namespace: NAMESPACE.to_owned(),
