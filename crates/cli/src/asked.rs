@@ -123,6 +123,8 @@ pub(crate) struct AddressableKind {
     pub(crate) namespaced: bool,
     /// Whether its objects can be suspended.
     pub(crate) suspends: bool,
+    /// Whether its objects can go back to an earlier revision.
+    pub(crate) rolls_back: bool,
     singular: String,
     short: Vec<String>,
 }
@@ -178,6 +180,7 @@ fn own_kind(spec: &Value) -> Option<AddressableKind> {
         plural: text("/names/plural")?.to_owned(),
         namespaced: text("/scope") == Some("Namespaced"),
         suspends: spec.pointer(fields)?.get("suspend").is_some(),
+        rolls_back: spec.pointer(fields)?.get("rollback").is_some(),
         singular: text("/names/kind")?.to_ascii_lowercase(),
         short: short.filter_map(Value::as_str).map(str::to_owned).collect(),
     })

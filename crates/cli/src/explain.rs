@@ -306,7 +306,7 @@ impl Scene<'_> {
             }
         }
         let reason = long.last_wait().map(|wait| wait.reason.to_string()).unwrap_or_default();
-        hints::at_leaf(long.last(), &reason).into_iter().collect()
+        hints::at_leaf(long.last(), &reason, self.kinds).into_iter().collect()
     }
 
     /// What it made and somebody deleted: that is right for what only acts once, and must be said.

@@ -103,11 +103,8 @@ impl ManualOrder<'_> {
             return Err(UsageError(format!("orders are given to whole objects, not to part {part} of one")));
         }
         let kind = asked.must_be_ours(kinds)?;
-        if matches!(self, Self::Rollback(_)) && kind.gvk.kind != "AppBundle" {
-            return Err(UsageError(format!(
-                "only an AppBundle has revisions to go back to, not a {}",
-                kind.gvk.kind
-            )));
+        if matches!(self, Self::Rollback(_)) && !kind.rolls_back {
+            return Err(UsageError(format!("a {} has no revisions to go back to", kind.gvk.kind)));
         }
         if matches!(self, Self::Suspend(_) | Self::Resume(_)) && !kind.suspends {
             return Err(UsageError(format!("a {} cannot be suspended", kind.gvk.kind)));

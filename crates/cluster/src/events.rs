@@ -30,11 +30,14 @@ const REMEMBERED: usize = 4096;
 const CONTROLLER: &str = "linchpin.dev/operator";
 /// The same of a `BootDependency`, whose document names its reporter, and of the pods that it holds.
 const BOOT_CONTROLLER: &str = "bootdependency-controller";
+/// Its group and kind.
+const BOOT_DEPENDENCY: (&str, &str) = ("core.bootchain-operator.ruicoelho.dev", "BootDependency");
 
 /// Who reports this.
 fn reporter(about: &Regarding, notice: &Notice) -> &'static str {
-    let is_boot = about.kind.kind == "BootDependency"
-        || about.kind.kind == "Pod" && ["BootWait", "BootReleased"].contains(&notice.reason.as_str());
+    let (group, kind) = (about.kind.group.as_str(), about.kind.kind.as_str());
+    let is_boot = (group, kind) == BOOT_DEPENDENCY
+        || (group, kind) == ("", "Pod") && ["BootWait", "BootReleased"].contains(&notice.reason.as_str());
     if is_boot { BOOT_CONTROLLER } else { CONTROLLER }
 }
 
@@ -204,6 +207,18 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second)
+    }
+
+    #[test]
+    fn a_kind_of_another_group_is_not_taken_for_one_of_ours() {
+        let notice = |reason: &str| Notice { reason: reason.into(), message: String::new(), warning: false };
+        let of = |group: &str, kind: &str, reason: &str| {
+            reporter(&Regarding { kind: Gvk::new(group, "v1", kind), ..about() }, &notice(reason))
+        };
+        assert_eq!(of("core.bootchain-operator.ruicoelho.dev", "BootDependency", "Ready"), BOOT_CONTROLLER);
+        assert_eq!(of("", "Pod", "BootWait"), BOOT_CONTROLLER);
+        assert_eq!(of("fourth.example", "BootDependency", "Ready"), CONTROLLER);
+        assert_eq!(of("fourth.example", "Pod", "BootWait"), CONTROLLER);
     }
 
     #[test]

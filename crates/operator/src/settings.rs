@@ -3,7 +3,7 @@
 use crate::webhooks::WebhookSettings;
 use linchpin_cluster::lease::Timing;
 use linchpin_source::hosts::HostList;
-use linchpin_words::egress::Egress;
+use linchpin_words::{GroupKind, egress::Egress};
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
@@ -230,19 +230,22 @@ impl DoorName {
         }
     }
 
-    /// The kinds behind it.
-    pub const fn kinds(self) -> &'static [&'static str] {
+    /// The group of the kinds behind it, and these.
+    const fn kinds(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Self::ResourceDependency => &["ResourceDependency", "DependencyGroup"],
-            Self::AppBundle => &["AppBundle", "BundleRevision"],
-            Self::Sync => &["Sync", "GlobalDependency", "Capability"],
-            Self::BootDependency => &["BootDependency"],
+            Self::ResourceDependency => ("tools.kubestellar.io", &["ResourceDependency", "DependencyGroup"]),
+            Self::AppBundle => ("app.example.com", &["AppBundle", "BundleRevision"]),
+            Self::Sync => ("linchpin.dev", &["Sync", "GlobalDependency", "Capability"]),
+            Self::BootDependency => ("core.bootchain-operator.ruicoelho.dev", &["BootDependency"]),
         }
     }
 
     /// The door of a kind; none for a kind that is always served.
-    pub fn of(kind: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|door| door.kinds().contains(&kind))
+    fn of(kind: &GroupKind) -> Option<Self> {
+        Self::ALL.into_iter().find(|door| {
+            let (group, kinds) = door.kinds();
+            kind.group == group && kinds.contains(&kind.kind.as_str())
+        })
     }
 }
 
@@ -263,7 +266,7 @@ impl Doors {
     }
 
     /// Whether objects of a kind are served.
-    pub fn serve(&self, kind: &str) -> bool {
+    pub fn serve(&self, kind: &GroupKind) -> bool {
         DoorName::of(kind).is_none_or(|door| self.has(door))
     }
 }
@@ -378,8 +381,12 @@ mod tests {
     #[test]
     fn doors_are_named_and_what_is_behind_none_of_them_is_always_served() {
         let one: Doors = "appBundle".parse().unwrap();
-        assert!(one.serve("AppBundle") && one.serve("BundleRevision") && one.serve("ReadinessProfile"));
-        assert!(!one.serve("ResourceDependency") && !one.serve("DependencyGroup"));
+        let served = |group: &str, kind: &str| one.serve(&GroupKind::new(group, kind));
+        assert!(served("app.example.com", "AppBundle") && served("app.example.com", "BundleRevision"));
+        assert!(served("linchpin.dev", "ReadinessProfile"));
+        let tools = "tools.kubestellar.io";
+        assert!(!served(tools, "ResourceDependency") && !served(tools, "DependencyGroup"));
+        assert!(served("fourth.example", "Sync"), "a further kind is called like one of ours");
         assert_eq!(Doors::default().to_string().parse(), Ok(Doors::default()));
         for wrong in ["", "appbundle", "appBundle,", "syncs"] {
             let error = wrong.parse::<Doors>().unwrap_err().to_string();

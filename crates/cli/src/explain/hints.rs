@@ -1,6 +1,7 @@
 //! What to run next: one command that can be pasted, chosen by where the chain of causes ends.
 
 use linchpin_api::{Common, common::Recovery};
+use linchpin_doors::Registry;
 use linchpin_engine::graph::{Node, explain};
 use linchpin_words::{Reason, keys};
 use serde::Serialize;
@@ -103,7 +104,7 @@ pub(super) fn rerun(node: &Node) -> Hint {
 }
 
 /// What to look at where a chain ends.
-pub(super) fn at_leaf(leaf: &Node, reason: &str) -> Option<Hint> {
+pub(super) fn at_leaf(leaf: &Node, reason: &str, kinds: &Registry) -> Option<Hint> {
     if leaf.cluster.is_some() || leaf.part.is_some() {
         return None;
     }
@@ -124,7 +125,8 @@ pub(super) fn at_leaf(leaf: &Node, reason: &str) -> Option<Hint> {
                 shell_word(&leaf.object.kind.to_string().to_ascii_lowercase())
             ),
         ),
-        ("ResourceDependency" | "DependencyGroup" | "AppBundle", _) => return None,
+        // `explain` says it of these itself.
+        _ if kinds.is_ours(&leaf.object.kind) => return None,
         // No object: what is known of it is in the binding of whom it serves.
         ("provider", _) => {
             let place = shell_word(leaf.object.name.split('/').nth(1)?);
@@ -136,6 +138,7 @@ pub(super) fn at_leaf(leaf: &Node, reason: &str) -> Option<Hint> {
 
 #[cfg(test)]
 mod tests {
+    use linchpin_doors::registry;
     use linchpin_words::{GroupKind, ObjectRef};
 
     use super::*;
@@ -162,14 +165,20 @@ mod tests {
                 of_ours(&ours, &common, "TimedOut", true).unwrap(),
                 "linchpin refresh resourcedependency web -n shop",
             ),
-            (at_leaf(&node("", "Pod"), "CrashLoopBackOff").unwrap(), "kubectl logs web -n shop --previous"),
             (
-                at_leaf(&node("batch", "Job"), "BackoffLimitExceeded").unwrap(),
+                at_leaf(&node("", "Pod"), "CrashLoopBackOff", &registry()).unwrap(),
+                "kubectl logs web -n shop --previous",
+            ),
+            (
+                at_leaf(&node("batch", "Job"), "BackoffLimitExceeded", &registry()).unwrap(),
                 "kubectl logs job/web -n shop --tail=20",
             ),
-            (at_leaf(&node("", "Pod"), "Unschedulable").unwrap(), "kubectl describe pod web -n shop"),
             (
-                at_leaf(&node("apps", "Deployment"), "NotFound").unwrap(),
+                at_leaf(&node("", "Pod"), "Unschedulable", &registry()).unwrap(),
+                "kubectl describe pod web -n shop",
+            ),
+            (
+                at_leaf(&node("apps", "Deployment"), "NotFound", &registry()).unwrap(),
                 "kubectl get deployment.apps -n shop",
             ),
         ] {
@@ -183,12 +192,16 @@ mod tests {
         let evil = Common { service_account_name: Some("x; evil".to_owned()), ..Common::default() };
         assert_eq!(account(&ours, &evil).command, "kubectl create serviceaccount 'x; evil' -n shop");
         let leaf = Node::here(ObjectRef::namespaced(GroupKind::new("", "Pod"), "shop", "$(evil)"));
-        assert_eq!(at_leaf(&leaf, "Forbidden").unwrap().command, "kubectl describe pod '$(evil)' -n shop");
+        assert_eq!(
+            at_leaf(&leaf, "Forbidden", &registry()).unwrap().command,
+            "kubectl describe pod '$(evil)' -n shop"
+        );
         assert_eq!(
             account(&ours, &Common::default()).command,
             "kubectl create serviceaccount default -n shop"
         );
         assert_eq!(of_ours(&ours, &Common::default(), "TimedOut", true), None, "it recovers by itself");
-        assert_eq!(at_leaf(&ours, "Waiting"), None);
+        assert_eq!(at_leaf(&ours, "Waiting", &registry()), None);
+        assert_eq!(at_leaf(&node("linchpin.dev", "Sync"), "Waiting", &registry()), None);
     }
 }

@@ -443,11 +443,7 @@ fn orders_are_given_with_the_users_rights_and_printed_as_kubectl_lines() {
             1,
             "AppBundle orders/bundle has no revision 7: kubectl get bundlerevisions",
         ),
-        (
-            &["rollback", "rd/web", "--to", "2"],
-            2,
-            "only an AppBundle has revisions to go back to, not a ResourceDependency",
-        ),
+        (&["rollback", "rd/web", "--to", "2"], 2, "a ResourceDependency has no revisions to go back to"),
         (&["rollback", "ab/web"], 2, "--to"),
         (&["rollback", "ab/nowhere", "-n", "orders", "--to", "2"], 1, "reading AppBundle orders/nowhere: "),
         (&["suspend", "deploy/web"], 2, "deploy is no kind of Linchpin (kinds: ab, "),

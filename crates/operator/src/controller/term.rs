@@ -126,7 +126,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
     let (back, inbox) = mpsc::unbounded_channel();
     parts.term_inbox.connect(Some(back.clone()));
     let registry = parts.kinds.clone();
-    let kinds = parts.kinds.only(|names| context.settings.doors.serve(&names.gvk.kind));
+    let kinds = parts.kinds.only(|names| context.settings.doors.serve(&names.gvk.group_kind()));
     let served: Vec<ServedKind> = kinds.kinds().iter().map(ServedKind::new).collect();
     let mut followers = tokio::task::JoinSet::new();
     let mut kept = BTreeMap::new();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_words::keys;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use linchpin_words::{GroupKind, keys};
 
 use super::{doors, items, place};
 use crate::check::{
@@ -97,7 +98,10 @@ pub(super) fn no_foreign_crds(facts: &CheckFacts) -> CheckEnd {
 /// The definitions that an operator with these doors needs.
 fn needed(facts: &CheckFacts) -> BTreeSet<String> {
     let doors = doors(facts);
-    let served = facts.ours.iter().filter(|definition| doors.serve(&definition.spec.names.kind));
+    let kind = |definition: &CustomResourceDefinition| {
+        GroupKind::new(&definition.spec.group, &definition.spec.names.kind)
+    };
+    let served = facts.ours.iter().filter(|definition| doors.serve(&kind(definition)));
     served.filter_map(|definition| definition.metadata.name.clone()).collect()
 }
 
