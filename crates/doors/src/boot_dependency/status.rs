@@ -7,6 +7,7 @@ use linchpin_api::{
 use linchpin_engine::{
     contract::Notice,
     journal::StepState,
+    plan::Plan,
     step::{Phase, Report, StepReport},
 };
 use linchpin_words::{Condition, ConditionType, ObjectRef, Reason, condition, text};
@@ -65,7 +66,7 @@ pub fn draw(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDepe
         common: CommonStatus {
             observed_generation: generation,
             phase: Some(words.phase.to_owned()),
-            message: Some(text::line(&message(&words, report))),
+            message: Some(text::line(&message(&words, status_input))),
             conditions,
             blocked_by,
             edges: entries::edges(current.and_then(|status| status.common.edges.as_ref()), status_input),
@@ -181,15 +182,15 @@ impl PhaseWords {
 }
 
 /// The one line: what is waited for first, and how much more there is.
-fn message(words: &PhaseWords, report: &Report) -> String {
-    let unmet: Vec<&StepReport> = report.steps.iter().filter(|step| !is_met(step)).collect();
+fn message(words: &PhaseWords, status_input: &StatusInput<'_>) -> String {
+    let unmet: Vec<&StepReport> = status_input.report.steps.iter().filter(|step| !is_met(step)).collect();
     match (words.reason, unmet.as_slice()) {
         (Reason::DependenciesNotReady, [first, rest @ ..]) => {
             // What is called like its target is named once.
             let why = if *first.reason == *Reason::NoEndpoints.as_str() {
                 "no ready endpoints"
             } else {
-                first.message.strip_prefix(&format!("{}: ", first.id)).unwrap_or(&first.message)
+                without_name(status_input.plan, first, first.id.as_str())
             };
             let mut line = format!("waits for {}: {why}", first.id);
             if !rest.is_empty() {
@@ -199,6 +200,13 @@ fn message(words: &PhaseWords, report: &Report) -> String {
         }
         _ => words.condition.clone(),
     }
+}
+
+/// Why a step is where it is; without what it is called where that is what it is named by already.
+fn without_name<'r>(plan: Option<&Plan>, step: &'r StepReport, name: &str) -> &'r str {
+    let requirement = plan.and_then(|plan| plan.steps()[plan.position(&step.id)?].requirement());
+    let named = requirement.is_some_and(|requirement| requirement.label == name);
+    if named { &step.detail } else { &step.message }
 }
 
 fn default_word(step: &StepReport) -> Reason {
@@ -215,8 +223,7 @@ fn rows(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<EntrySta
         if let Some(old) = old.filter(|_| is_unseen(&step.reason)) {
             return Some(old.clone());
         }
-        let prefix = format!("{}: ", target_and_port(entry));
-        let message = step.message.strip_prefix(&prefix).unwrap_or(&step.message);
+        let message = without_name(status_input.plan, step, &target_and_port(entry));
         let forbidden = forbidden(status_input.plan, &named.id).filter(|_| !is_met(step));
         let (state, reason, message) = match forbidden {
             _ if status_input.report.phase == Phase::Suspended && !is_met(step) => {

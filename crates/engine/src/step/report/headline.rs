@@ -143,7 +143,7 @@ pub(super) fn headline(
                         None => format!("timed out: {}", culprit.message),
                     }
                 }
-                (_, Some(culprit)) => describe(culprit),
+                (_, Some(culprit)) => describe(plan, culprit),
                 (None, None) => Reason::ActionFailed.in_words(),
             };
             let by_hand = if plan.terms.recovery == Recovery::Manual { "; recovery is by hand" } else { "" };
@@ -176,9 +176,10 @@ pub(super) fn headline(
 }
 
 /// What happened to a step; what already says which step it is about does not say so twice.
-fn describe(report: &StepReport) -> String {
+fn describe(plan: &Plan, report: &StepReport) -> String {
     let (id, message) = (report.id.as_str(), report.message.as_str());
-    let named = message.strip_prefix(id).is_some_and(|rest| rest.starts_with(':'));
+    let requirement = plan.position(&report.id).and_then(|position| plan.steps()[position].requirement());
+    let named = requirement.is_some_and(|requirement| requirement.label == id);
     if named { message.to_owned() } else { format!("{id}: {message}") }
 }
 
