@@ -9,7 +9,7 @@ use linchpin_engine::{
     journal::{InventoryItem, Journal, StepRecord, StepState, WrittenObject},
     plan::{Plan, SpecError},
 };
-use linchpin_words::{KindWord, Reason, Shared, Timestamp, hash::sha256_hex, limits};
+use linchpin_words::{KindWord, ObjectRef, Reason, Shared, Timestamp, hash::sha256_hex, limits};
 use serde_json::json;
 
 use super::{object::SyncObject, source::refused};
@@ -88,8 +88,8 @@ fn finished(plan: &Plan, orders: Vec<Vec<StepId>>) -> Journal {
         let mut record = StepRecord::new(step.definition.clone(), now);
         record.clock = Some(now);
         let mark = sha256_hex(step.id.as_str().as_bytes());
-        if step.action().is_some_and(|action| action.tracked) {
-            let target = target(step.id.as_str());
+        let made = step.action().filter(|action| action.tracked).and_then(|action| action.makes().pop());
+        if let Some(target) = made.map(target) {
             let uid = mark.split_at(36).0.to_owned();
             record.state = StepState::Done;
             let stamp = Stamp { uid: uid.clone(), generation: 1, version: 1_000_000, fingerprint: mark };
@@ -106,14 +106,9 @@ fn finished(plan: &Plan, orders: Vec<Vec<StepId>>) -> Journal {
     journal
 }
 
-/// An object by the name of its step: as long as the real one.
-fn target(id: &str) -> EffectTarget {
-    let mut parts = id.splitn(3, '/');
-    let kind = parts.next().unwrap_or_default();
-    let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
+/// An object as the journal names it, in the version that most have.
+fn target(ObjectRef { kind, namespace, name }: ObjectRef) -> EffectTarget {
     let word =
-        KindWord { group: Some(group.to_owned()), version: Some("v1".to_owned()), ..KindWord::new(kind) };
-    let (second, third) = (parts.next().unwrap_or_default(), parts.next());
-    let namespace = third.map(|_| second.to_owned());
-    EffectTarget { kind: word, namespace, name: third.unwrap_or(second).to_owned() }
+        KindWord { group: Some(kind.group), version: Some("v1".to_owned()), ..KindWord::new(&kind.kind) };
+    EffectTarget { kind: word, namespace, name }
 }
