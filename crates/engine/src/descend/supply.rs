@@ -69,7 +69,10 @@ pub(super) fn service(object: &Value, answers: &DescendAnswers, here: Descent) -
     }
     match pod::worst(selected.iter()) {
         Some(pod) => here.goes_on(DescendRelation::Uses, ObjectAddress::of(&pods(), pod)),
-        None => here,
+        None => here.because(
+            "NoEndpoints",
+            "the pods that it selects are ready, and it has no endpoint: does its targetPort name a port of theirs?",
+        ),
     }
 }
 

@@ -247,6 +247,13 @@ fn a_service_leads_to_the_pods_it_selects() {
         Cluster::of(vec![service.clone()]).chain("front"),
         ["Service front: NoEndpoints: it selects no pod: no pod has app=web"]
     );
+    let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    assert_eq!(
+        Cluster::of(vec![service.clone(), pod("good", "x", EARLY, &ready)]).chain("front"),
+        [
+            "Service front: NoEndpoints: the pods that it selects are ready, and it has no endpoint: does its targetPort name a port of theirs?"
+        ]
+    );
     let bad = pod("bad", "x", EARLY, &waiting("CreateContainerConfigError", "configmap \"conf\" not found"));
     assert_eq!(
         Cluster::of(vec![service, bad]).chain("front"),
