@@ -126,7 +126,29 @@ fn only_the_operator_writes_a_status_and_a_revision_and_everybody_may_delete() {
     assert!(said.contains("only the operator writes"), "{said}");
     let said = create("system:serviceaccount:linchpin-system:linchpin");
     assert!(!said.contains("only the operator writes"), "{said}");
-    assert!(stage.kubectl("delete resourcedependency rd -n shop --as ann").status.success());
+    let annotate = |user: &str| {
+        text(
+            &stage
+                .kubectl(&format!("annotate bundlerevision r -n shop --overwrite a={user} --as {user}"))
+                .stderr,
+        )
+    };
+    let said = annotate("ann");
+    assert!(
+        said.contains("only the operator writes"),
+        "what a revision is known by is in its annotations: {said}"
+    );
+    assert_eq!(annotate("system:serviceaccount:linchpin-system:linchpin"), "");
+    // While an object goes nobody else says what is still there to be taken down either.
+    let held = r#"patch resourcedependency rd -n shop --type=merge -p {"metadata":{"finalizers":["example.com/held"]}}"#;
+    assert!(stage.kubectl(held).status.success());
+    let delete = "delete resourcedependency rd -n shop --wait=false --as ann";
+    assert!(stage.kubectl(delete).status.success());
+    assert!(patch("ann").is_some_and(|said| said.contains("only the operator writes the status")));
+    assert_eq!(patch("system:serviceaccount:linchpin-system:linchpin"), None);
+    let release =
+        r#"patch resourcedependency rd -n shop --type=merge -p {"metadata":{"finalizers":null}} --as ann"#;
+    assert!(stage.kubectl(release).status.success(), "what goes may go");
 }
 
 /// Two releases that watch different namespaces: neither forbids the other's operator what it is there for.
