@@ -25,7 +25,7 @@
 {{- /* Selectors never change, so that upgrades never touch them. */}}
 {{- define "linchpin.selector" -}}
 app.kubernetes.io/name: {{ include "linchpin.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "linchpin.labels" -}}
@@ -60,7 +60,7 @@ matchLabels:
 matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
-    values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
+    values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace | quote }}]
   {{- with .Values.watchNamespaces }}
   - key: kubernetes.io/metadata.name
     operator: In
@@ -135,7 +135,7 @@ capabilities:
 {{- /* The Pod of the test is none of the operator's: no Service or budget takes it for one. */}}
 {{- define "linchpin.testLabels" -}}
 app.kubernetes.io/name: {{ include "linchpin.name" . }}-test
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/component: test
 app.kubernetes.io/part-of: linchpin
@@ -146,7 +146,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* The consist process is another component: no Service or budget of the operator's takes it for one. */}}
 {{- define "linchpin.consistSelector" -}}
 app.kubernetes.io/name: {{ include "linchpin.name" . }}-consist
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "linchpin.consistLabels" -}}
@@ -161,7 +161,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* What cleans up after it is neither of them. */}}
 {{- define "linchpin.consistJobLabels" -}}
 app.kubernetes.io/name: {{ include "linchpin.name" . }}-consist-disable
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/component: consist
 app.kubernetes.io/part-of: linchpin

@@ -24,12 +24,12 @@ pub fn template() -> String {
     rules(&mut out, cluster().filter(|row| !row.by_namespace), ".Values");
     binding(&mut out, "ClusterRoleBinding", "{{ $name }}", None, "ClusterRole", "{{ $name }}");
     out.push_str("{{- range $namespace := .Values.watchNamespaces }}\n");
-    let in_range = Some("{{ $namespace }}");
+    let in_range = Some("{{ $namespace | quote }}");
     role(&mut out, "Role", "{{ $name }}-watched", in_range);
     rules(&mut out, watched(), "$.Values");
     binding(&mut out, "RoleBinding", "{{ $name }}-watched", in_range, "Role", "{{ $name }}-watched");
     out.push_str("{{- end }}\n");
-    let release = Some("{{ .Release.Namespace }}");
+    let release = Some("{{ .Release.Namespace | quote }}");
     role(&mut out, "Role", "{{ $name }}", release);
     rules(&mut out, TABLE.iter().filter(|row| row.scope == RightScope::Release), ".Values");
     binding(&mut out, "RoleBinding", "{{ $name }}", release, "Role", "{{ $name }}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{chart, documents, helm, rendered, text};
+use super::{chart, documents, helm, rendered, rendered_as, text};
 
 #[test]
 fn a_door_that_is_closed_has_no_definition_no_right_and_no_webhook_in_the_chart() {
@@ -112,6 +112,25 @@ fn a_network_policy_without_addresses_of_api_servers_lets_only_questions_for_nam
     assert_eq!(egress("networkPolicy.apiServerCIDRs=[]"), json!([names]));
     let there = json!({"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]});
     assert_eq!(egress(r#"networkPolicy.apiServerCIDRs=["10.0.0.1/32"]"#), json!([names, there]));
+}
+
+/// Without quotes YAML reads them as numbers, and the API server refuses the object.
+#[test]
+fn names_that_are_digits_stay_texts() {
+    fn has_number(value: &Value) -> bool {
+        match value {
+            Value::Object(fields) => fields.values().any(has_number),
+            Value::Array(items) => items.iter().any(has_number),
+            other => *other == 2024,
+        }
+    }
+    let names = "watchNamespaces={2024},tenancy.namespaces={2024},consist.namespaces={2024},consist.adapters={demo},\
+                 networkPolicy.flux.namespace=2024";
+    let on = "consist.enabled=true,networkPolicy.enabled=true,networkPolicy.flux.enabled=true,policy.requireUse=true";
+    let rendered = rendered_as("2024", "2024", &["--set-string", names, "--set", on]);
+    for document in documents(&rendered) {
+        assert!(!has_number(&document), "{document:#}");
+    }
 }
 
 #[test]
