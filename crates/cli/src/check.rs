@@ -43,7 +43,7 @@ pub(crate) struct CheckCommand {
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     wait: Period,
     /// Use the ServiceAccount of the pod that this runs in.
-    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context", "user", "groups", "request_timeout"])]
     in_cluster: bool,
     #[command(flatten)]
     connection: Connection,

@@ -7,6 +7,8 @@
 mod connection;
 mod employment;
 mod reading;
+#[cfg(test)]
+pub(crate) mod server;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -107,7 +107,15 @@ pub(super) fn flag<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
     arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix(prefix.as_str()))
 }
 
+/// The namespace in which a BootDependency is tried: the webhook is asked about those alone that the operator watches.
+pub(super) fn tried_in<'a>(facts: &'a CheckFacts, namespace: &'a str) -> &'a str {
+    let watched = deployment(facts).and_then(|deployment| flag(deployment, "watch-namespaces"));
+    watched.and_then(|watched| watched.split(',').find(|one| !one.is_empty())).unwrap_or(namespace)
+}
+
 /// By what a chart's value cannot change: its name may be another (`nameOverride`).
+pub(super) const OPERATORS: &str = "app.kubernetes.io/part-of=linchpin,app.kubernetes.io/component=operator";
+/// The same in a query.
 const SELECTOR: &str =
     "labelSelector=app.kubernetes.io%2Fpart-of%3Dlinchpin,app.kubernetes.io%2Fcomponent%3Doperator";
 const CONSIST_SELECTOR: &str =
@@ -261,7 +269,8 @@ impl Reader {
         };
         if is_served {
             let path = format!(
-                "/apis/core.bootchain-operator.ruicoelho.dev/v1alpha1/namespaces/{namespace}/bootdependencies?dryRun=All"
+                "/apis/core.bootchain-operator.ruicoelho.dev/v1alpha1/namespaces/{}/bootdependencies?dryRun=All",
+                tried_in(facts, namespace)
             );
             let circle = json!({"apiVersion": "core.bootchain-operator.ruicoelho.dev/v1alpha1", "kind": "BootDependency",
                 "metadata": {"name": "linchpin-check"}, "spec": {"dependsOn": [{"service": "linchpin-check", "port": 1}]}});
@@ -355,12 +364,10 @@ fn plural(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{Read, Write as _},
-        net::TcpListener,
-    };
+    use std::sync::{Arc, Mutex};
 
     use super::*;
+    use crate::live::server::answering;
 
     #[test]
     fn every_kind_of_an_installation_has_its_plural() {
@@ -377,24 +384,32 @@ mod tests {
     /// As a server is for a moment after a definition was installed.
     #[tokio::test]
     async fn a_server_that_is_too_busy_is_asked_again() {
-        let server = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", server.local_addr().unwrap());
-        std::thread::spawn(move || {
-            for answer in [("429 Too Many Requests", r#"{"code": 429}"#), ("200 OK", r#"{"items": []}"#)] {
-                let (mut connection, _) = server.accept().unwrap();
-                let _ = connection.read(&mut [0; 4096]);
-                let (status, body) = answer;
-                let length = body.len();
-                let head = "content-type: application/json\r\nconnection: close";
-                let _ = write!(
-                    connection,
-                    "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}"
-                );
-            }
-        });
-        let config = kube::Config::new(url.parse().unwrap());
-        let reader = Reader(Transport::new(&config, &TransportOptions::default()).unwrap().writes(None));
+        let mut answers =
+            [("429 Too Many Requests", json!({"code": 429})), ("200 OK", json!({"items": []}))].into_iter();
+        let reader = Reader(answering(move |_| answers.next().unwrap()));
         assert_eq!(reader.get("/apis/linchpin.dev/v1alpha1/syncs").await, Ok(json!({"items": []})));
+    }
+
+    /// Elsewhere the API server asks no webhook, and accepts what should be refused.
+    #[tokio::test]
+    async fn a_circle_is_tried_in_a_namespace_that_the_operator_watches() {
+        for (flag, tried) in [("--watch-namespaces=shop,bank", "shop"), ("--doors=all", "linchpin-system")] {
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            let heard = Arc::clone(&asked);
+            let reader = Reader(answering(move |request| {
+                heard.lock().unwrap().push(request.to_owned());
+                ("404 Not Found", json!({"code": 404}))
+            }));
+            let deployment = json!({"spec": {"template": {"spec": {"containers": [{"args": [
+                "--webhook-bind-address=:9443", "--webhook-service=linchpin-system/linchpin-webhook", flag]}]}}}});
+            let deployments = Some(Ok(json!({"items": [deployment]})));
+            let mut facts = CheckFacts { deployments, ..CheckFacts::default() };
+            reader.webhooks("linchpin-system", &mut facts).await;
+            let path =
+                format!("POST /apis/core.bootchain-operator.ruicoelho.dev/v1alpha1/namespaces/{tried}/");
+            let asked = asked.lock().unwrap();
+            assert!(asked.iter().any(|request| request.starts_with(&path)), "{asked:?}");
+        }
     }
 
     #[test]

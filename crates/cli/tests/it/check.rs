@@ -138,7 +138,7 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
         (
             1,
             "✗ operator-ready: no Pod of Deployment linchpin-system/linchpin is ready\n    → kubectl describe pods -n \
-             linchpin-system -l app.kubernetes.io/name=linchpin"
+             linchpin-system -l app.kubernetes.io/part-of=linchpin,app.kubernetes.io/component=operator"
         )
     );
     asked.kubectl(&[
@@ -158,7 +158,7 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
         (
             1,
             "✗ lease-renewed: there is no Lease linchpin-system/linchpin: no operator has led yet\n    → kubectl logs -n \
-             linchpin-system -l app.kubernetes.io/name=linchpin"
+             linchpin-system -l app.kubernetes.io/part-of=linchpin,app.kubernetes.io/component=operator"
         )
     );
     let lease = |renewed: &str| {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use linchpin_words::{GroupKind, keys};
+use serde_json::Value;
 
 use super::{doors, items, place};
 use crate::check::{
@@ -79,6 +80,7 @@ pub(super) fn no_foreign_crds(facts: &CheckFacts) -> CheckEnd {
         match looked {
             Err(UnseenFact::Absent) => {}
             Err(why) => return unseen("definitions", why),
+            Ok(found) if is_shared(found) => {}
             Ok(found) if found["metadata"]["annotations"].get(keys::SCHEMA_HASH).is_none() => {
                 foreign.push(name.clone());
             }
@@ -93,6 +95,13 @@ pub(super) fn no_foreign_crds(facts: &CheckFacts) -> CheckEnd {
             "look who made them: kubectl get crd NAME -o yaml; their objects would be read as ours",
         )
     }
+}
+
+/// Whether a definition is that of KusionStack itself, which has a kind of ours too: the chart leaves it alone by the same
+/// test.
+fn is_shared(definition: &Value) -> bool {
+    definition["spec"]["group"] == "apps.kusionstack.io"
+        && definition["metadata"]["labels"]["app.kubernetes.io/part-of"] != "linchpin"
 }
 
 /// The definitions that an operator with these doors needs.
@@ -139,6 +148,7 @@ pub(super) fn crds_current(facts: &CheckFacts) -> CheckEnd {
     for definition in &facts.ours {
         let name = definition.metadata.name.clone().unwrap_or_default();
         let found = match facts.definitions.get(&name).filter(|_| needed.contains(&name)) {
+            Some(Ok(found)) if is_shared(found) => continue,
             Some(Ok(found)) => found,
             Some(Err(UnseenFact::Absent)) | None => continue,
             Some(Err(why)) => return unseen("definitions", why),

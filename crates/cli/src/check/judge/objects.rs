@@ -16,9 +16,6 @@ use crate::{
 };
 
 pub(super) fn tenants_bound(namespace: &str, facts: &CheckFacts) -> CheckEnd {
-    if let Some(end) = unread(facts) {
-        return end;
-    }
     let is_closed = |object: &&Value| {
         condition(object, "Ready").is_some_and(|ready| ready["reason"] == Reason::NotATenant.as_str())
     };
@@ -27,7 +24,9 @@ pub(super) fn tenants_bound(namespace: &str, facts: &CheckFacts) -> CheckEnd {
         .map(|object| text(&object["metadata"]["namespace"]).to_owned())
         .collect();
     let closed: Vec<String> = closed.into_iter().collect();
-    let Some(first) = closed.first() else { return ok("every namespace with objects of ours is a tenant") };
+    let Some(first) = closed.first() else {
+        return unread(facts).unwrap_or_else(|| ok("every namespace with objects of ours is a tenant"));
+    };
     let deployment = deployment(facts);
     let name = deployment.map_or(NAME, |deployment| text(&deployment["metadata"]["name"]));
     let account = deployment.map_or(NAME, |one| text(&one["spec"]["template"]["spec"]["serviceAccountName"]));
@@ -38,16 +37,13 @@ pub(super) fn tenants_bound(namespace: &str, facts: &CheckFacts) -> CheckEnd {
 }
 
 pub(super) fn nothing_stalled(facts: &CheckFacts) -> CheckEnd {
-    if let Some(end) = unread(facts) {
-        return end;
-    }
     let all = objects(facts).count();
     let stalled: Vec<String> = objects(facts)
         .filter(|object| condition(object, "Stalled").is_some_and(|stalled| stalled["status"] == "True"))
         .map(called)
         .collect();
     if stalled.is_empty() {
-        ok(format!("none of {all} objects of ours is stalled"))
+        unread(facts).unwrap_or_else(|| ok(format!("none of {all} objects of ours is stalled")))
     } else {
         warning(
             format!("{} of {all} objects of ours cannot go on: {}", stalled.len(), list(&stalled)),
@@ -57,9 +53,6 @@ pub(super) fn nothing_stalled(facts: &CheckFacts) -> CheckEnd {
 }
 
 pub(super) fn no_finalizers(facts: &CheckFacts) -> CheckEnd {
-    if let Some(end) = unread(facts) {
-        return end;
-    }
     let ours = [keys::TEARDOWN_FINALIZER, keys::APP_BUNDLE_FINALIZER];
     let held: Vec<String> = objects(facts)
         .filter(|object| {
@@ -69,7 +62,7 @@ pub(super) fn no_finalizers(facts: &CheckFacts) -> CheckEnd {
         .map(called)
         .collect();
     if held.is_empty() {
-        ok("no object of ours needs an operator to go")
+        unread(facts).unwrap_or_else(|| ok("no object of ours needs an operator to go"))
     } else {
         failed(
             format!("{} objects of ours would hang without an operator: {}", held.len(), list(&held)),
@@ -111,7 +104,7 @@ fn is_held(pod: &Value) -> bool {
     gates.into_iter().flatten().any(|gate| gate["name"] == keys::BOOT)
 }
 
-/// Why the objects could not be read, where that is so.
+/// Why objects could not be read, where that is so. It says nothing of what was found wrong with the others.
 fn unread(facts: &CheckFacts) -> Option<CheckEnd> {
     let unread = |(kind, looked): (&String, &Looked)| match looked {
         Err(why @ (UnseenFact::Forbidden(_) | UnseenFact::Failed(_))) => Some(unseen(kind, why)),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{doors, items, place, text};
 use crate::check::{
-    facts::{CheckFacts, LiveBinding, Looked, UnseenFact, deployment, flag},
+    facts::{CheckFacts, LiveBinding, Looked, OPERATORS, UnseenFact, deployment, flag},
     report::{CheckEnd, failed, list, ok, skipped, unseen, warning},
 };
 
@@ -31,7 +31,7 @@ pub(super) fn operator_ready(namespace: &str, deployments: Option<&Looked>) -> C
     if wanted > 0 && available == 0 {
         failed(
             format!("no Pod of Deployment {called} is ready"),
-            format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=linchpin"),
+            format!("kubectl describe pods -n {namespace} -l {OPERATORS}"),
         )
     } else if wanted == 0 {
         failed(
@@ -44,7 +44,7 @@ pub(super) fn operator_ready(namespace: &str, deployments: Option<&Looked>) -> C
     } else if available < wanted {
         warning(
             format!("{available} of {wanted} Pods of Deployment {called} are ready"),
-            format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=linchpin"),
+            format!("kubectl describe pods -n {namespace} -l {OPERATORS}"),
         )
     } else {
         ok(format!("{available} of {wanted} Pods of Deployment {called} are ready"))
@@ -77,7 +77,7 @@ pub(super) fn lease_renewed(namespace: &str, facts: &CheckFacts) -> CheckEnd {
         Some(Err(UnseenFact::Absent)) => {
             return failed(
                 format!("there is no Lease {namespace}/linchpin: no operator has led yet"),
-                format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin"),
+                format!("kubectl logs -n {namespace} -l {OPERATORS}"),
             );
         }
         Some(Err(why)) => return unseen(&format!("Lease {namespace}/linchpin"), why),
@@ -86,7 +86,7 @@ pub(super) fn lease_renewed(namespace: &str, facts: &CheckFacts) -> CheckEnd {
     let holder = text(&lease["spec"]["holderIdentity"]);
     let length = lease["spec"]["leaseDurationSeconds"].as_i64().unwrap_or(15);
     let renewed = Timestamp::parse(text(&lease["spec"]["renewTime"])).ok();
-    let hint = format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin");
+    let hint = format!("kubectl logs -n {namespace} -l {OPERATORS}");
     match (holder, renewed, facts.now) {
         ("", ..) => failed(format!("nobody holds Lease {namespace}/linchpin: no operator leads"), hint),
         (_, Some(renewed), Some(now)) if now.as_second() - renewed.as_second() > LENGTHS * length => failed(
@@ -112,12 +112,15 @@ pub(super) fn rights(facts: &CheckFacts, missing: bool) -> CheckEnd {
         ForWebhooks::Served => serves,
         ForWebhooks::OwnCertificate => serves && !has("webhook-cert-dir"),
     };
-    let mut found = Vec::new();
+    let (mut found, mut unread) = (Vec::new(), None);
     for live in &facts.roles {
         let rules = match &live.role {
             Ok(role) => role["rules"].clone(),
             Err(UnseenFact::Absent) => json!([]),
-            Err(why) => return unseen(&live.called, why),
+            Err(why) => {
+                unread.get_or_insert_with(|| unseen(&live.called, why));
+                continue;
+            }
         };
         let wanted = |row: &RightRow| {
             let is_here = match live.scope {
@@ -137,13 +140,14 @@ pub(super) fn rights(facts: &CheckFacts, missing: bool) -> CheckEnd {
     if missing && !unbound.is_empty() {
         return failed(format!("the operator is not given its roles: not by {}", list(&unbound)), update);
     }
-    match (missing, found.is_empty()) {
-        (true, true) => ok("the operator's roles give what this version needs"),
-        (true, false) => failed(format!("the operator's roles lack {}", list(&found)), update),
-        (false, true) => ok("the operator's roles give nothing else"),
-        (false, false) => {
+    match (missing, found.is_empty(), unread) {
+        (true, false, _) => failed(format!("the operator's roles lack {}", list(&found)), update),
+        (false, false, _) => {
             failed(format!("the operator's roles give more than it needs: {}", list(&found)), update)
         }
+        (_, true, Some(unread)) => unread,
+        (true, true, None) => ok("the operator's roles give what this version needs"),
+        (false, true, None) => ok("the operator's roles give nothing else"),
     }
 }
 

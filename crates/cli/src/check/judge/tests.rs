@@ -173,7 +173,7 @@ fn an_operator_that_is_not_there_or_down_says_which() {
     deployment["status"]["availableReplicas"] = json!(0);
     let expected = [
         "✗ operator-ready: no Pod of Deployment linchpin-system/linchpin is ready",
-        "→ kubectl describe pods -n linchpin-system -l app.kubernetes.io/name=linchpin",
+        "→ kubectl describe pods -n linchpin-system -l app.kubernetes.io/part-of=linchpin,app.kubernetes.io/component=operator",
     ];
     assert_eq!(problems(CheckMode::Installed, &facts), expected);
 }
@@ -212,6 +212,52 @@ fn a_right_that_is_missing_fails_and_so_does_one_too_many() {
         problems(CheckMode::Installed, &facts)[0],
         "✗ rights-current: the operator's roles lack impersonate serviceaccounts (ClusterRole linchpin-tenant)"
     );
+}
+
+/// KusionStack has a kind of ours too, and the chart leaves its definition alone.
+#[test]
+fn a_definition_that_is_kusionstacks_own_is_neither_foreign_nor_old() {
+    let name = "podtransitionrules.apps.kusionstack.io";
+    let mut facts = well();
+    let found = facts.definitions.get_mut(name).unwrap().as_mut().unwrap();
+    found["metadata"]["annotations"] = json!({});
+    assert_eq!(
+        problems(CheckMode::Pre, &facts)[0],
+        format!("✗ no-foreign-crds: {name} are there and not ours"),
+        "with our label it is ours"
+    );
+    let found = facts.definitions.get_mut(name).unwrap().as_mut().unwrap();
+    found["metadata"]["labels"] = json!({});
+    for mode in [CheckMode::Pre, CheckMode::Installed] {
+        assert_eq!(problems(mode, &facts), [] as [&str; 0], "{mode:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_hides_nothing_that_was_found_wrong() {
+    let forbidden = || Err(UnseenFact::Forbidden("no".to_owned()));
+    let mut facts = well();
+    let object = json!({"metadata": {"namespace": "shop", "name": "a", "finalizers": [keys::TEARDOWN_FINALIZER]},
+        "status": {"conditions": [{"type": "Stalled", "status": "True"}, {"type": "Ready", "reason": "NotATenant"}]}});
+    facts.objects.insert("b".to_owned(), Ok(json!({"items": [object]})));
+    facts.objects.insert("a".to_owned(), forbidden());
+    tenant_rules(&mut facts)["rules"][0]["verbs"] = json!(["get", "list", "watch", "delete"]);
+    facts.roles.iter_mut().find(|live| live.scope == RightScope::Cluster).unwrap().role = forbidden();
+    let lines = problems(CheckMode::Installed, &facts);
+    let ids = ["rights-current", "rights-not-wider", "tenants-bound", "nothing-stalled"];
+    for (line, id) in lines.iter().filter(|line| !line.starts_with('→')).zip(ids) {
+        assert!(line.contains(id), "{lines:?}");
+    }
+    assert_eq!(lines.len(), 2 * ids.len(), "{lines:?}");
+    assert!(problems(CheckMode::PreUninstall, &facts)[0].starts_with("✗ no-finalizers"));
+    // Where nothing was found wrong, it is not known that nothing is.
+    facts.objects.remove("b");
+    tenant_rules(&mut facts)["rules"][0]["verbs"] = json!(["impersonate", "get", "list", "watch"]);
+    assert_eq!(problems(CheckMode::Installed, &facts), [] as [&str; 0]);
+    let lines = short(CheckMode::Installed, &facts);
+    for id in ids {
+        assert!(lines.iter().any(|line| line.starts_with(&format!("· {id}: you may not read"))), "{lines:?}");
+    }
 }
 
 #[test]
@@ -307,6 +353,15 @@ fn webhooks_that_are_not_reached_or_not_believed_are_told() {
         text.contains("· webhook-answers: you may not create bootdependencies in linchpin-system"),
         "{text}"
     );
+    let flags = ["--webhook-bind-address=:8443", "--watch-namespaces=shop,bank"];
+    let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
+    deployment["spec"]["template"]["spec"]["containers"][0]["args"] = json!(flags);
+    let lines = short(CheckMode::Installed, &facts);
+    let watched = "· webhook-answers: you may not create bootdependencies in shop, which a dry run needs";
+    assert!(lines.iter().any(|line| line == watched), "{lines:?}");
+    facts.circle = Some(Ok(json!({})));
+    let lines = problems(CheckMode::Installed, &facts);
+    assert!(lines.iter().any(|line| line.ends_with("; is port 8443 open for the API server?")), "{lines:?}");
     assert!(
         text.contains("· certificate-valid: you may not read Secret linchpin-system/linchpin-webhook-tls"),
         "{text}"
@@ -344,7 +399,7 @@ fn every_check_that_is_not_well_says_what_to_try() {
     });
     let secret = json!({"data": {"ca.crt": "Y2E=", "tls.crt": ""}});
     let unreached = CheckFacts { circle: Some(Ok(json!({}))), ..with_webhooks("Y2E=", Ok(secret.clone())) };
-    let logs = "kubectl logs -n linchpin-system -l app.kubernetes.io/name=linchpin";
+    let logs = "kubectl logs -n linchpin-system -l app.kubernetes.io/part-of=linchpin,app.kubernetes.io/component=operator";
     let apply = "upgrade the release, or: linchpin manifests --no-crds | kubectl apply --server-side --force-conflicts -f -";
     let cases: Vec<(CheckMode, CheckFacts, &str, String)> = vec![
         (

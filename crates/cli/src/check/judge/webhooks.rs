@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::text;
 use crate::check::{
-    facts::{CheckFacts, UnseenFact, Webhooks},
+    facts::{CheckFacts, OPERATORS, UnseenFact, Webhooks, deployment, flag, tried_in},
     report::{CheckEnd, failed, list, ok, skipped, unseen, warning},
 };
 
@@ -20,16 +20,17 @@ const NONE: &str = "no webhook is configured";
 pub(super) fn webhook_answers(namespace: &str, facts: &CheckFacts) -> CheckEnd {
     let Some(asked) = &facts.circle else { return skipped(NONE) };
     let denied = format!("admission webhook \"{BOOT_WEBHOOK}\" denied");
-    let hint = format!(
-        "kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin; is port 9443 open for the API server?"
-    );
+    let address = deployment(facts).and_then(|deployment| flag(deployment, "webhook-bind-address"));
+    let port = address.and_then(|address| address.rsplit_once(':')).map_or("9443", |(_, port)| port);
+    let hint = format!("kubectl logs -n {namespace} -l {OPERATORS}; is port {port} open for the API server?");
     match asked {
         Err(UnseenFact::Forbidden(message) | UnseenFact::Failed(message)) if message.contains(&denied) => {
             ok("the API server reaches them")
         }
         Ok(_) => failed("the API server does not reach them: what they refuse is accepted", hint),
         Err(UnseenFact::Forbidden(_)) => {
-            skipped(format!("you may not create bootdependencies in {namespace}, which a dry run needs"))
+            let place = tried_in(facts, namespace);
+            skipped(format!("you may not create bootdependencies in {place}, which a dry run needs"))
         }
         Err(why) => unseen("a BootDependency, in a dry run,", why),
     }
@@ -65,7 +66,7 @@ pub(super) fn webhook_ca(namespace: &str, facts: &CheckFacts) -> CheckEnd {
         (true, false) => ok("the webhook configurations name an authority"),
         (false, _) => failed(
             format!("{} does not name the authority of our certificate", list(&wrong)),
-            format!("the leader writes it: kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin"),
+            format!("the leader writes it: kubectl logs -n {namespace} -l {OPERATORS}"),
         ),
     }
 }
@@ -90,7 +91,7 @@ pub(super) fn certificate_valid(namespace: &str, facts: &CheckFacts) -> CheckEnd
             Err(UnseenFact::Absent) => {
                 return failed(
                     format!("there is no {called}: no certificate was made"),
-                    format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin"),
+                    format!("kubectl logs -n {namespace} -l {OPERATORS}"),
                 );
             }
             Err(why) => return unseen(&called, why),
