@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::{Result, bail};
 use kube::{Client, discovery::Scope};
+use linchpin_cluster::{Resource, WordMeaning};
 use linchpin_engine::{
     descend::{DescendAnswer, DescendAnswers, DescendQuestion, ObjectAddress},
     graph::Node,
@@ -62,26 +64,23 @@ impl ClusterReader {
         Self { client, kinds: BTreeMap::new() }
     }
 
-    /// The kind that a word means, as far as one request per group shows.
-    pub(crate) async fn meaning(&self, word: &KindWord) -> Option<ServedResource> {
+    /// The kind that a word means, by the rules of the operator; none where the server has no such kind, or does not say.
+    pub(crate) async fn meaning(&self, word: &KindWord) -> Result<Option<ServedResource>> {
         if let Some(kind) = built_in(word) {
-            return Some(ServedResource {
-                gvk: kind.gvk(),
-                plural: kind.plural.to_owned(),
-                namespaced: kind.namespaced,
-            });
+            let (gvk, plural) = (kind.gvk(), kind.plural.to_owned());
+            return Ok(Some(ServedResource { gvk, plural, namespaced: kind.namespaced }));
         }
-        let found = kube::Discovery::new(self.client.clone()).run_aggregated().await.ok()?;
-        let mut resources = found.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
-        let (resource, capabilities) = resources.find(|(resource, _)| {
-            word.group.as_ref().is_none_or(|group| *group == resource.group)
-                && (resource.kind.eq_ignore_ascii_case(&word.word) || resource.plural == word.word)
-        })?;
-        Some(ServedResource {
-            gvk: Gvk::new(resource.group, resource.version, resource.kind),
-            plural: resource.plural,
-            namespaced: capabilities.scope == Scope::Namespaced,
-        })
+        let Ok(served) = linchpin_cluster::served(&self.client).await else { return Ok(None) };
+        match served.meaning(word) {
+            WordMeaning::One(Resource { kind: gvk, plural, namespaced }) => {
+                Ok(Some(ServedResource { gvk, plural, namespaced }))
+            }
+            WordMeaning::None => Ok(None),
+            WordMeaning::Several(kinds) => {
+                let names: Vec<String> = kinds.iter().map(|kind| kind.group_kind().to_string()).collect();
+                bail!("{word} names several kinds: {}; write the group too", names.join(", "))
+            }
+        }
     }
 
     /// The kind by its name; asked once.
@@ -302,7 +301,54 @@ fn encoded(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::live::server::answering;
+
+    /// A server with these kinds: group, kind, short name.
+    fn serving(kinds: &'static [(&str, &str, &str)]) -> ClusterReader {
+        ClusterReader::new(answering(move |request| {
+            if request.starts_with("GET /api?") || request == "GET /api" {
+                return ("200 OK", json!({"kind": "APIGroupDiscoveryList", "items": []}));
+            }
+            let group = |(group, kind, short): &(&str, &str, &str)| {
+                let plural = format!("{}s", kind.to_lowercase());
+                let resource = json!({"resource": plural, "responseKind": {"group": group, "version": "v1", "kind": kind},
+                    "scope": "Namespaced", "shortNames": [short], "verbs": ["get", "list"]});
+                json!({"metadata": {"name": group}, "versions": [{"version": "v1", "resources": [resource]}]})
+            };
+            let groups: Vec<Value> = kinds.iter().map(group).collect();
+            ("200 OK", json!({"kind": "APIGroupDiscoveryList", "items": groups}))
+        }))
+    }
+
+    #[tokio::test]
+    async fn a_word_means_what_it_means_to_the_operator() {
+        let reader = serving(&[
+            ("a.example.com", "Widget", "wd"),
+            ("b.example.com", "Widget", "w"),
+            ("metrics.k8s.io", "Gauge", "g"),
+            ("b.example.org", "Gauge", "g"),
+        ]);
+        for (word, expected) in [
+            ("wd", Ok(Some("Widget.a.example.com"))),
+            ("widget.b.example.com", Ok(Some("Widget.b.example.com"))),
+            ("g", Ok(Some("Gauge.metrics.k8s.io"))),
+            ("nothing", Ok(None)),
+            (
+                "widgets",
+                Err(
+                    "widgets names several kinds: Widget.a.example.com, Widget.b.example.com; write the group too",
+                ),
+            ),
+        ] {
+            let found = reader.meaning(&KindWord::parse(word).unwrap()).await;
+            let found = found.map(|found| found.map(|found| found.gvk.group_kind().to_string()));
+            let expected = expected.map(|kind| kind.map(str::to_owned)).map_err(str::to_owned);
+            assert_eq!(found.map_err(|error| error.to_string()), expected, "{word}");
+        }
+    }
 
     #[test]
     fn paths_and_queries_are_those_of_the_api_server() {

@@ -338,7 +338,7 @@ impl Scene<'_> {
         reader: &mut ClusterReader,
     ) -> Result<Explanation> {
         let word = &asked.reference.word;
-        let served = reader.meaning(word).await;
+        let served = reader.meaning(word).await?;
         let (node, look) = if let Some(resource) = &served {
             let namespace = Some(namespace.to_owned()).filter(|_| resource.namespaced);
             let kind = resource.gvk.group_kind();

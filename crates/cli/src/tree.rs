@@ -203,7 +203,7 @@ async fn found(
         let ours = kinds.called(word).map(|kind| kind.names());
         let (kind, namespaced) = if let Some(names) = &ours {
             (names.gvk.group_kind(), names.namespaced)
-        } else if let Some(resource) = reader.meaning(word).await {
+        } else if let Some(resource) = reader.meaning(word).await? {
             (resource.gvk.group_kind(), resource.namespaced)
         } else {
             bail!("the cluster serves no kind {word}{}", asked::kind_meant(word, kinds));

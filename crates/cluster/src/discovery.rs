@@ -108,6 +108,12 @@ fn patience(failures: u32) -> Duration {
     Duration::from_millis(50 << failures.min(10)).min(RETRY)
 }
 
+/// What a server serves, asked once: for tools, which follow nothing.
+pub async fn served(client: &Client) -> Result<KindIndex, String> {
+    let found = fetch::everything(client).await.map_err(|error| error.to_string())?;
+    Ok(found.index)
+}
+
 impl Drop for Discovery {
     fn drop(&mut self) {
         for task in &self.tasks {

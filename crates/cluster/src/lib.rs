@@ -23,5 +23,9 @@ pub mod transport;
 mod watch;
 
 pub use call::Resource;
+pub use discovery::{
+    index::{KindIndex, WordMeaning},
+    served,
+};
 pub use hub::{ActorClient, AnswerListener, Hub, HubMetrics, HubSettings, NamespaceBudget, SubscriberId};
 pub use oneself::owner_in;

@@ -5,11 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context as _, Result};
-use kube::{
-    Client,
-    discovery::{Discovery, Scope},
-};
+use anyhow::{Result, anyhow};
+use kube::Client;
+use linchpin_cluster::{KindIndex, Resource, WordMeaning};
 use linchpin_doors::Registry;
 use linchpin_engine::{
     contract::Served,
@@ -77,6 +75,8 @@ impl ListedKind {
 #[derive(Debug, Default)]
 pub(crate) struct KnownKinds {
     known: Vec<ListedKind>,
+    /// What the cluster serves that was asked.
+    served: KindIndex,
     guessed: BTreeSet<String>,
 }
 
@@ -97,34 +97,32 @@ impl KnownKinds {
                 known.push(entry);
             }
         }
-        Self { known, guessed: BTreeSet::new() }
+        Self { known, ..Self::default() }
     }
 
     /// Adds what a cluster serves.
     pub(super) async fn discover(&mut self, client: Client) -> Result<()> {
-        let found = Discovery::new(client)
-            .run_aggregated()
+        self.served = linchpin_cluster::served(&client)
             .await
-            .context("asking the cluster which kinds it serves")?;
-        for group in found.groups_alphabetical() {
-            for (resource, capabilities) in group.recommended_resources() {
-                let entry = ListedKind {
-                    kind: Gvk::new(resource.group, resource.version, resource.kind),
-                    plural: resource.plural,
-                    short: Vec::new(),
-                    namespaced: capabilities.scope == Scope::Namespaced,
-                };
-                if !self.known.iter().any(|known| known.kind.group_kind() == entry.kind.group_kind()) {
-                    self.known.push(entry);
-                }
-            }
-        }
+            .map_err(|why| anyhow!("asking the cluster which kinds it serves: {why}"))?;
         Ok(())
     }
 
     /// The kind that a word means. What another cluster serves is not known here, and so not remarked upon.
     pub(super) fn answer(&mut self, word: &KindWord, here: bool) -> Served {
-        let meant: Vec<&ListedKind> = self.known.iter().filter(|entry| entry.is_called(word)).collect();
+        let mut meant: Vec<ListedKind> =
+            self.known.iter().filter(|entry| entry.is_called(word)).cloned().collect();
+        let is_known = |kind: &Gvk| meant.iter().any(|known| known.kind.group_kind() == kind.group_kind());
+        match self.served.meaning(word) {
+            WordMeaning::One(Resource { kind, plural, namespaced }) if !is_known(&kind) => {
+                meant.push(ListedKind { kind, plural, short: Vec::new(), namespaced });
+            }
+            WordMeaning::One(_) | WordMeaning::None => {}
+            WordMeaning::Several(mut kinds) => {
+                kinds.retain(|kind| !is_known(kind));
+                return Served::Several(meant.into_iter().map(|entry| entry.kind).chain(kinds).collect());
+            }
+        }
         match meant.as_slice() {
             [one] => one.served(),
             [] => {
@@ -188,6 +186,7 @@ pub(crate) fn plural_of(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::server::answering;
 
     #[test]
     fn plurals_are_formed_as_generators_form_them() {
@@ -202,6 +201,23 @@ mod tests {
         ] {
             assert_eq!(plural_of(word), plural);
         }
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_a_cluster_serves_is_known_by_its_short_name() {
+        let client = answering(|request| {
+            let resource = json!({"resource": "oxen", "responseKind": {"group": "a.b", "version": "v1", "kind": "Ox"},
+                "scope": "Cluster", "shortNames": ["o"], "verbs": ["get"]});
+            let group = json!({"metadata": {"name": "a.b"}, "versions": [{"version": "v1", "resources": [resource]}]});
+            let items = if request.starts_with("GET /apis") { vec![group] } else { Vec::new() };
+            ("200 OK", json!({"kind": "APIGroupDiscoveryList", "items": items}))
+        });
+        let mut kinds = KnownKinds::new(&[], &linchpin_doors::registry());
+        kinds.discover(client).await.unwrap();
+        let found = kinds.answer(&KindWord::parse("o").unwrap(), true);
+        let Served::Yes { plural, namespaced, .. } = found else { panic!("{found:?}") };
+        assert_eq!((plural.as_str(), namespaced), ("oxen", false));
+        assert!(kinds.notes(true).is_empty());
     }
 
     #[test]

@@ -29,15 +29,18 @@ pub(crate) type GroupVersions = Vec<IndexedVersion>;
 
 /// Everything that is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KindIndex {
+pub struct KindIndex {
     groups: BTreeMap<String, GroupVersions>,
 }
 
 /// What a word turned out to mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WordMeaning {
+pub enum WordMeaning {
+    /// This kind.
     One(Resource),
+    /// No kind that is served.
     None,
+    /// Kinds of several groups.
     Several(Vec<Gvk>),
 }
 
@@ -89,7 +92,7 @@ impl KindIndex {
     }
 
     /// What a word means here.
-    pub(crate) fn meaning(&self, word: &KindWord) -> WordMeaning {
+    pub fn meaning(&self, word: &KindWord) -> WordMeaning {
         if let Some(known) = built_in(word)
             && let Some(found) = self.preferred(known.group, known.kind, word.version.as_deref())
         {
