@@ -79,7 +79,8 @@ struct Explanation {
     /// Further paragraphs: what did not come to a good end, what is gone, who waits.
     remarks: Vec<String>,
     events: Vec<EventEntry>,
-    hints: Vec<Hint>,
+    /// What to run next.
+    hint: Option<Hint>,
 }
 
 impl Explanation {
@@ -92,7 +93,7 @@ impl Explanation {
             more: 0,
             remarks: Vec::new(),
             events: Vec::new(),
-            hints: Vec::new(),
+            hint: None,
         }
     }
 
@@ -103,7 +104,8 @@ impl Explanation {
 
     fn text(&self, now: Timestamp) -> String {
         let mut report = format!("{}\n", self.answer);
-        for long in &self.chains {
+        // The first line says it.
+        for long in self.chains.iter().filter(|long| !is_own_lack(&long.chain)) {
             report.push('\n');
             for line in explain::lines(&long.chain, Some(now)) {
                 let _ = writeln!(report, "{line}");
@@ -125,7 +127,7 @@ impl Explanation {
                 let _ = writeln!(report, "  {age}{kind} {reason}: {}{times}", explain::plain(message));
             }
         }
-        for Hint { text, command } in &self.hints {
+        if let Some(Hint { text, command }) = &self.hint {
             let _ = writeln!(report, "\ntry: {text}\n\n  {command}");
         }
         report
@@ -164,7 +166,7 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
             None => view.others(asked, &namespace, &mut reader).await?,
         };
         if !command.no_events {
-            explanation.events = events(&explanation, &reader).await;
+            explanation.events = events(&explanation, &mut reader).await;
         }
         anyhow::Ok((explanation, gaps))
     }))??;
@@ -181,16 +183,26 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
     Ok(ExitCode::SUCCESS)
 }
 
-/// The Events of the last object of the first chain, where it is none of ours.
-async fn events(explanation: &Explanation, reader: &ClusterReader) -> Vec<EventEntry> {
-    let Some((long, leaf)) = explanation.chains.first().and_then(|long| Some((long, long.leaf.as_ref()?)))
-    else {
-        return Vec::new();
+/// The Events of the last object of the first chain; where there is no chain, of the object itself unless it is ready.
+async fn events(explanation: &Explanation, reader: &mut ClusterReader) -> Vec<EventEntry> {
+    let uid_of = |object: &Value| object.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+    let (node, uid) = match explanation.chains.first() {
+        Some(long) => (long.last(), long.leaf.as_ref().and_then(uid_of)),
+        None if explanation.state == PictureState::Ready || explanation.node.part.is_some() => {
+            return Vec::new();
+        }
+        None => {
+            let ObjectRef { kind, namespace, name } = &*explanation.node.object;
+            let uid = match reader.object(kind, namespace.as_deref(), name).await {
+                LookResult::Found(object) => uid_of(&object),
+                _ => None,
+            };
+            (&explanation.node, uid)
+        }
     };
-    let uid = leaf.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-    let namespace = long.last().object.namespace.as_deref().unwrap_or_default();
-    match reader.events(namespace, uid).await {
-        DescendAnswer::Objects(events) => document::newest(long.last(), &events),
+    let Some(uid) = uid else { return Vec::new() };
+    match reader.events(node.object.namespace.as_deref().unwrap_or_default(), &uid).await {
+        DescendAnswer::Objects(events) => document::newest(node, &events),
         DescendAnswer::NotVisible => Vec::new(),
     }
 }
@@ -239,7 +251,7 @@ impl Scene<'_> {
         }
         if state == PictureState::Ready {
             let mut ready = Explanation::new(node.clone(), state, format!("{node} is ready: {detail}{age}"));
-            ready.hints.extend(hints::of_ours(node, common, &reason, false));
+            ready.hint = hints::of_ours(node, common, &reason, false);
             self.add_gone(&mut ready, node, reader).await;
             return ready;
         }
@@ -267,10 +279,7 @@ impl Scene<'_> {
         if !troubles.is_empty() {
             explanation.remarks.push(troubles.join("\n"));
         }
-        explanation.hints = to_do(node, object, &reason, failed);
-        if explanation.hints.is_empty() {
-            explanation.hints = self.at_leaf(&explanation.chains);
-        }
+        explanation.hint = to_do(node, object, &reason, failed).or_else(|| self.at_leaf(&explanation.chains));
         explanation
     }
 
@@ -289,24 +298,19 @@ impl Scene<'_> {
             (PictureState::Failed, false) => explain::failure(node, &explanation.causes()),
             (_, false) => explain::answer(node, &explanation.causes()),
         };
-        explanation.hints = self.at_leaf(&explanation.chains);
+        explanation.hint = self.at_leaf(&explanation.chains);
         explanation
     }
 
     /// What to run where the first chain ends: where an object of ours keeps all others waiting, what lets it go.
-    fn at_leaf(&self, chains: &[LongChain]) -> Vec<Hint> {
-        let Some(long) = chains.first().filter(|long| long.chain.end == ChainEnd::Leaf) else {
-            return Vec::new();
-        };
-        if let Some(object) = self.live.find(long.last()) {
+    fn at_leaf(&self, chains: &[LongChain]) -> Option<Hint> {
+        let long = chains.first().filter(|long| long.chain.end == ChainEnd::Leaf)?;
+        let of_ours = self.live.find(long.last()).and_then(|object| {
             let NodeFacts { state, reason, .. } = reported_state(object.said());
-            let found = to_do(long.last(), object, &reason, state == PictureState::Failed);
-            if !found.is_empty() {
-                return found;
-            }
-        }
-        let reason = long.last_wait().map(|wait| wait.reason.to_string()).unwrap_or_default();
-        hints::at_leaf(long.last(), &reason, self.kinds).into_iter().collect()
+            to_do(long.last(), object, &reason, state == PictureState::Failed)
+        });
+        let reason = || long.last_wait().map(|wait| wait.reason.to_string()).unwrap_or_default();
+        of_ours.or_else(|| hints::at_leaf(long.last(), &reason(), self.kinds))
     }
 
     /// What it made and somebody deleted: that is right for what only acts once, and must be said.
@@ -326,7 +330,7 @@ impl Scene<'_> {
         }
         if !gone.is_empty() {
             explanation.remarks.push(gone.join("\n"));
-            explanation.hints.push(hints::rerun(node));
+            explanation.hint.get_or_insert_with(|| hints::rerun(node));
         }
     }
 
@@ -402,7 +406,7 @@ impl Scene<'_> {
             let lines: Vec<String> = waiting.iter().map(|one| format!("  {one}")).collect();
             explanation.remarks.push(format!("held up by it:\n{}", lines.join("\n")));
         }
-        explanation.hints = self.at_leaf(&explanation.chains);
+        explanation.hint = self.at_leaf(&explanation.chains);
         self.add_consist(&mut explanation, &node, &look, reader).await;
         Ok(explanation)
     }
@@ -462,23 +466,29 @@ async fn descended(
     let chain = Chain { start: node.clone(), links: vec![link], skipped: 0, end: ChainEnd::Leaf };
     let mut long = LongChain::new(chain);
     long.go_on(reader, kinds, depth).await;
-    let lacking = long.chain.links.len() > 1 || long.last_wait().is_some_and(|wait| !wait.reason.is_empty());
-    lacking.then_some(long)
+    if long.chain.links.len() > 1 {
+        // What it waits for is the rest.
+        long.chain.links.remove(0);
+        long.kinds.remove(0);
+        return Some(long);
+    }
+    long.last_wait().is_some_and(|wait| !wait.reason.is_empty()).then_some(long)
+}
+
+/// Whether a chain says what its own object lacks, and nothing behind it.
+fn is_own_lack(chain: &Chain) -> bool {
+    let is_own = chain.links.len() == 1 && chain.links[0].node == chain.start;
+    is_own && matches!(chain.end, ChainEnd::Leaf | ChainEnd::Unread)
 }
 
 /// The one line about an object of others.
 fn answer(node: &Node, explanation: &Explanation) -> String {
     let causes = explanation.causes();
     match causes.chains.first() {
-        // Its own lack, and nothing behind it.
-        Some(Chain { start, links, .. }) if links.len() == 1 && links[0].node == *start => {
+        Some(chain) if is_own_lack(chain) => {
             let why = explanation.chains[0].last_wait().map(explain::why).unwrap_or_default();
-            format!("{node} is not ready: {why}")
-        }
-        Some(Chain { start, links, .. }) if links.first().is_some_and(|first| first.node == *start) => {
-            let mut causes = causes.clone();
-            causes.chains[0].links.remove(0);
-            explain::answer(node, &causes)
+            let more = if chain.end == ChainEnd::Unread { " (not visible to you)" } else { "" };
+            format!("{node} is not ready: {why}{more}")
         }
         _ => explain::answer(node, &causes),
     }
@@ -491,7 +501,7 @@ fn says(object: &dyn ObjectView, reason: Reason) -> bool {
 
 /// What an object of ours itself says can be done: let the operator act for it, make its account, give that rights, or let
 /// it go on.
-fn to_do(node: &Node, object: &dyn ObjectView, reason: &str, failed: bool) -> Vec<Hint> {
+fn to_do(node: &Node, object: &dyn ObjectView, reason: &str, failed: bool) -> Option<Hint> {
     let lacks = |missing: Reason| object.reasons().contains(&missing.as_str());
     let common = object.common();
     let message = object.said().and_then(|said| said.message.as_deref()).unwrap_or_default();
@@ -499,6 +509,8 @@ fn to_do(node: &Node, object: &dyn ObjectView, reason: &str, failed: bool) -> Ve
     let account = lacks(Reason::IdentityGone).then(|| hints::account(node, common));
     let rights =
         (lacks(Reason::Forbidden) || lacks(Reason::MissingRights)).then(|| hints::rights(node, common));
-    let first = tenant.or(account).or(rights);
-    first.into_iter().chain(hints::of_ours(node, common, reason, failed)).collect()
+    tenant.or(account).or(rights).or_else(|| hints::of_ours(node, common, reason, failed))
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,7 +70,7 @@ pub(super) fn render(explanation: &Explanation) -> String {
         answer: &explanation.answer,
         chains: explanation.chains.iter().map(chain).collect(),
         events: explanation.events.clone(),
-        hints: &explanation.hints,
+        hints: explanation.hint.as_slice(),
     };
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
