@@ -15,7 +15,8 @@ use linchpin_words::text::line_of;
 use crate::{
     check, completion, consist, crds, examples, explain, manifests, operator,
     orders::{self, ManualOrder, OrderCommand, ProceedCommand, RerunCommand, RollbackCommand},
-    output, plan, rbac, tree, version,
+    output::{self, Color},
+    plan, rbac, tree, version,
 };
 #[cfg(feature = "local")]
 use crate::{demo, local};
@@ -29,6 +30,9 @@ const USAGE: u8 = 2;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Whether text is coloured; auto: on a terminal, unless the environment says otherwise.
+    #[arg(long, value_enum, default_value = "auto", global = true)]
+    color: Color,
 }
 
 #[derive(Debug, Subcommand)]
@@ -148,8 +152,8 @@ pub(crate) struct UsageError(pub(crate) String);
 /// Parses the command line and does what it says, for these kinds.
 pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
     let parsed = command_line().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    let command = match parsed {
-        Ok(cli) => cli.command,
+    let Cli { command, color } = match parsed {
+        Ok(cli) => cli,
         Err(error) => return Ok(not_understood(&error)),
     };
     match command {
@@ -160,8 +164,8 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         Command::Crds => crds::run(kinds),
         Command::Manifests(command) => manifests::run(&command, kinds),
         Command::Check(command) => check::run(&command, kinds),
-        Command::Tree(command) => draw(&command, kinds),
-        Command::Graph(command) => draw(&(*command).into(), kinds),
+        Command::Tree(command) => draw(&command, color, kinds),
+        Command::Graph(command) => draw(&(*command).into(), color, kinds),
         Command::Explain(command) => match explain::reference(&command) {
             Ok(reference) => explain::run(&command, &reference, kinds),
             Err(UsageError(reason)) => Ok(refuse(&reason)),
@@ -196,9 +200,9 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
 }
 
 /// Draws what waits for what.
-fn draw(command: &tree::TreeCommand, kinds: &Registry) -> Result<ExitCode> {
+fn draw(command: &tree::TreeCommand, color: Color, kinds: &Registry) -> Result<ExitCode> {
     match tree::references(command) {
-        Ok(asked) => tree::run(command, &asked, kinds),
+        Ok(asked) => tree::run(command, &asked, color, kinds),
         Err(UsageError(reason)) => Ok(refuse(&reason)),
     }
 }
@@ -240,7 +244,8 @@ fn in_one_line(error: &clap::Error) -> String {
     let meant = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let meant = meant.iter().find_map(|kind| match error.get(*kind) {
         Some(ContextValue::String(one)) => Some(one),
-        Some(ContextValue::Strings(several)) => several.first(),
+        // The likeliest comes last. What is not shown in help is nothing that a person means.
+        Some(ContextValue::Strings(several)) => several.iter().rfind(|one| !one.starts_with("__")),
         _ => None,
     });
     meant.map_or(problem.clone(), |meant| format!("{problem}; did you mean {meant}?"))
@@ -301,7 +306,10 @@ mod tests {
     /// The help of every command, one after another.
     fn page() -> String {
         let mut out = String::new();
-        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let mut program = Cli::command().disable_help_subcommand(true);
+        // What every command takes is only then among what one takes.
+        program.build();
+        for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
             let mut command =
                 command.clone().bin_name(format!("linchpin {}", command.get_name())).term_width(100);
             let help = command.render_long_help().to_string();
@@ -355,11 +363,33 @@ mod tests {
     }
 
     #[test]
+    fn every_command_says_whether_it_is_coloured() {
+        for line in ["tree", "graph", "explain rd/a", "check", "plan -f a", "version"] {
+            let words = ["linchpin"].into_iter().chain(line.split(' ')).chain(["--color", "never"]);
+            assert_eq!(Cli::try_parse_from(words).unwrap().color, Color::Never, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_account_of_a_pod_is_no_other_user() {
+        for flags in [&["--as", "ann"][..], &["--as", "ann", "--as-group", "a"], &["--request-timeout", "1s"]]
+        {
+            let line = [&["linchpin", "check", "--in-cluster"], flags].concat();
+            let error = Cli::try_parse_from(line).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ArgumentConflict, "{flags:?}");
+        }
+    }
+
+    #[test]
     fn a_mistake_is_told_in_one_line() {
         let error = Cli::try_parse_from(["linchpin", "operator", "--no-such-flag"]).unwrap_err();
         assert_eq!(first_paragraph(&error.to_string()), "unexpected argument '--no-such-flag' found");
         let error = Cli::try_parse_from(["linchpin", "explian"]).unwrap_err();
         assert_eq!(in_one_line(&error), "unrecognized subcommand 'explian'; did you mean explain?");
+        for (typed, meant) in [("manifest", "manifests"), ("resum", "resume"), ("completin", "completion")] {
+            let error = in_one_line(&Cli::try_parse_from(["linchpin", typed]).unwrap_err());
+            assert_eq!(error, format!("unrecognized subcommand '{typed}'; did you mean {meant}?"));
+        }
         let error = Cli::try_parse_from(["linchpin", "tree", "--unmeet"]).unwrap_err();
         assert_eq!(in_one_line(&error), "unexpected argument '--unmeet' found; did you mean --unmet?");
         let error = Cli::try_parse_from(["linchpin", "operator", "--concurrency=none"]).unwrap_err();

@@ -28,7 +28,7 @@ mod tree;
 mod version;
 
 use std::{
-    panic::{self, AssertUnwindSafe},
+    panic::{self, AssertUnwindSafe, Location},
     process::{self, ExitCode},
 };
 
@@ -36,6 +36,12 @@ use linchpin_doors::Registry;
 
 /// How the standard library begins to say that standard output takes nothing more.
 const UNHEARD: &str = "failed printing to stdout: ";
+
+/// What is told of a defect of the program itself.
+fn internal_error(message: &str, place: Option<&Location<'_>>) -> String {
+    let place = place.map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
+    format!("internal error: {message} at {place}; please report it")
+}
 
 /// Does what the command line says, for these kinds.
 pub fn main(kinds: &Registry) -> ExitCode {
@@ -48,10 +54,7 @@ pub fn main(kinds: &Registry) -> ExitCode {
                 output::note_of_program(&format!("writing to standard output: {why}"));
                 process::exit(1);
             }
-            None => {
-                let place = found.location().map(ToString::to_string).unwrap_or_default();
-                output::note_of_program(&format!("internal error: {message} at {place}; please report it"));
-            }
+            None => output::note_of_program(&internal_error(message, found.location())),
         }
     }));
     let run = AssertUnwindSafe(|| cli::run(kinds));
@@ -60,4 +63,16 @@ pub fn main(kinds: &Registry) -> ExitCode {
         output::note_of_program(&cli::failure_line(&output::words_of(&error)));
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_defect_is_told_with_its_file_and_line() {
+        let place = Location::caller();
+        let told = format!("internal error: no at {}:{}; please report it", place.file(), place.line());
+        assert_eq!(internal_error("no", Some(place)), told);
+    }
 }

@@ -3,12 +3,38 @@
 //! Answers are for standard output alone; whoever stops reading either of them is no failure. Parts of what is printed
 //! come from files and from servers, where anybody may have written them.
 
-use std::io::{self, Write as _};
+use std::{
+    env,
+    io::{self, IsTerminal as _, Write as _},
+};
 
 use anyhow::Error;
+use clap::ValueEnum;
 use linchpin_words::text::line_of;
 
 use crate::cli::program;
+
+/// Whether text is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Whether it is, where standard output goes.
+    pub(crate) fn is_on(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                let dumb = env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+                io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none() && !dumb
+            }
+        }
+    }
+}
 
 /// A note, a line on standard error.
 pub(crate) fn note(text: &str) {

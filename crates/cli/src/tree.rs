@@ -31,7 +31,8 @@ use crate::{
     cluster_reader::ClusterReader,
     live::{Connection, LiveObjects, RequestedScope},
     operator::awaited,
-    output, progress,
+    output::{self, Color},
+    progress,
 };
 use follow::follow;
 use gone::gone;
@@ -75,9 +76,6 @@ pub(crate) struct TreeCommand {
     /// What is drawn.
     #[arg(short, long, value_enum, default_value = "text")]
     output: Form,
-    /// Whether text is coloured; auto: on a terminal, unless the environment says otherwise.
-    #[arg(long, value_enum, default_value = "auto")]
-    color: Color,
 }
 
 /// Draw what waits for what, as a picture.
@@ -98,7 +96,7 @@ impl From<GraphCommand> for TreeCommand {
             GraphForm::Svg => Form::Svg,
             GraphForm::Json => Form::Json,
         };
-        Self { drawing, output, color: Color::Never }
+        Self { drawing, output }
     }
 }
 
@@ -134,28 +132,6 @@ enum GraphForm {
     Json,
 }
 
-/// Whether there are colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
-impl Color {
-    /// Whether there are, where standard output goes.
-    fn is_on(self) -> bool {
-        match self {
-            Self::Always => true,
-            Self::Never => false,
-            Self::Auto => {
-                let dumb = env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
-                io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none() && !dumb
-            }
-        }
-    }
-}
-
 /// Checks that objects are written as objects are.
 pub(crate) fn references(command: &TreeCommand) -> Result<Vec<AskedObject>, UsageError> {
     let drawing = &command.drawing;
@@ -164,7 +140,12 @@ pub(crate) fn references(command: &TreeCommand) -> Result<Vec<AskedObject>, Usag
 }
 
 /// Draws once, or until Ctrl-C.
-pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry) -> Result<ExitCode> {
+pub(crate) fn run(
+    command: &TreeCommand,
+    asked: &[AskedObject],
+    color: Color,
+    kinds: &Registry,
+) -> Result<ExitCode> {
     awaited(async {
         let (client, default) = command.drawing.connection.open().await?;
         let namespace = command.drawing.namespace.clone().unwrap_or(default);
@@ -174,7 +155,7 @@ pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry
             [] => None,
             asked => Some(found(asked, &live, &namespace, &client, kinds).await?),
         };
-        let scene = Scene { command, namespace, roots };
+        let scene = Scene { command, namespace, roots, color };
         if command.drawing.watch {
             return follow(&scene, &client, live).await;
         }
@@ -238,6 +219,7 @@ struct Scene<'a> {
     namespace: String,
     /// The objects that were asked for; none for all.
     roots: Option<Vec<Node>>,
+    color: Color,
 }
 
 impl Scene<'_> {
@@ -268,7 +250,7 @@ impl Scene<'_> {
             if needed_by { PictureSelection::NeededBy(roots) } else { PictureSelection::Needs(roots) };
         let (picture, gone) = picture(client, live, &selection).await;
         let (unmet, now) = (drawing.unmet, Some(jiff::Timestamp::now()));
-        let color = self.command.color.is_on();
+        let color = self.color.is_on();
         let text = match self.command.output {
             Form::Text => text(&picture, live, tree::KindStyle::Short(live.short_kinds()), unmet, color),
             Form::Wide => text(&picture, live, tree::KindStyle::Full, unmet, color),
