@@ -170,6 +170,13 @@ pub struct RerunOverride {
     pub steps: Option<Vec<StepId>>,
 }
 
+impl RerunOverride {
+    /// Whether it names a step that may have been met once and for all: that is to be met anew.
+    pub(crate) fn reopens(&self, step: &StepId) -> bool {
+        self.steps.as_ref().is_some_and(|steps| steps.contains(step))
+    }
+}
+
 /// One step of a plan.
 #[derive(Clone, Debug)]
 pub struct Step {

@@ -131,7 +131,7 @@ pub(super) fn read(
         Some(Latch::Once) => LatchScope::ForGood,
         Some(Latch::PerRevision) => LatchScope::Edition,
         None if found.completed => LatchScope::ForGood,
-        Some(Latch::None) | None => LatchScope::No,
+        Some(Latch::None) | None => LatchScope::Never,
     };
     if let StepKind::Require(requirement) = &mut step.kind {
         requirement.lasts = lasts;
@@ -148,7 +148,7 @@ pub(super) fn read(
         strength: terms.strength,
         what: found.what,
         object: found.object,
-        latches: lasts != LatchScope::No,
+        latches: lasts.lasts(),
         gates: gate_set.admission.is_some() || gate_set.reapply,
         cyclic: found.cyclic,
         shown_state: found.shown_state,

@@ -3,6 +3,7 @@
 mod contract;
 mod deletion;
 mod gates;
+mod latches;
 
 use linchpin_doors::SyncDoor;
 use linchpin_words::Gvk;

@@ -81,13 +81,22 @@ impl Requirement {
 /// For how long being met once is enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LatchScope {
-    /// Not at all.
+    /// Not beyond what the test itself remembers of one incarnation.
     #[default]
     No,
+    /// Not at all, whatever the test would remember.
+    Never,
     /// Until there is something else to apply.
     Edition,
     /// For good, as long as its own text stays.
     ForGood,
+}
+
+impl LatchScope {
+    /// Whether being met once is enough, for some time.
+    pub fn lasts(self) -> bool {
+        matches!(self, Self::Edition | Self::ForGood)
+    }
 }
 
 /// Why a requirement cannot hold as the plan is.

@@ -4,7 +4,7 @@ use linchpin_words::{Reason, Shared, Timestamp};
 
 use crate::{
     journal::{Journal, Memory, Run, StepRecord, StepState},
-    plan::{LatchScope, Plan, PlanLane, Step, is_comparable, same_definition},
+    plan::{LatchScope, Plan, PlanLane, RerunOverride, Step, is_comparable, same_definition},
 };
 
 /// Memory made to fit the plan, and a record for each step in the plan's order.
@@ -57,19 +57,44 @@ pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
     (memory, records)
 }
 
+/// What was met once, as far as it still counts. Where that is enough, it is of one text, may be of one edition, and
+/// orders re-open it: what was remembered must not be taken for what is seen.
+pub(super) fn latch<'a>(
+    plan: &Plan,
+    journal: &Journal,
+    step: &Step,
+    record: &'a StepRecord,
+) -> Option<&'a str> {
+    let lasts = step.requirement().map(|requirement| requirement.lasts).unwrap_or_default();
+    let is_over = !same_definition(&record.definition, &step.definition)
+        || lasts == LatchScope::Edition && brings_another_edition(plan, journal)
+        || new_rerun(plan, journal).is_some_and(|order| order.reopens(&step.id));
+    record.latch.as_deref().filter(|_| !(lasts.lasts() && is_over))
+}
+
+/// Whether there is something else to apply than what was looked at last.
+fn brings_another_edition(plan: &Plan, journal: &Journal) -> bool {
+    let seen = plan.admission.as_ref().zip(journal.editions.seen.as_ref());
+    seen.is_some_and(|(admission, seen)| !seen.is(&admission.edition))
+}
+
+/// An order to run steps again that has not been followed yet.
+fn new_rerun<'a>(plan: &'a Plan, journal: &Journal) -> Option<&'a RerunOverride> {
+    plan.terms.orders.rerun.as_ref().filter(|order| journal.orders.rerun.as_ref() != Some(&order.value))
+}
+
 /// Takes note of what is to be applied; whether that is something else than before.
 fn follow_edition(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>]) -> bool {
     let Some(admission) = &plan.admission else { return false };
+    let changes = brings_another_edition(plan, &memory.journal);
     let editions = &mut memory.journal.editions;
     editions.rename(&admission.edition);
-    let Some(seen) = &editions.seen else {
+    if changes || editions.seen.is_none() {
         editions.seen = Some(admission.edition.clone());
-        return false;
-    };
-    if seen.is(&admission.edition) {
+    }
+    if !changes {
         return false;
     }
-    editions.seen = Some(admission.edition.clone());
     for (step, record) in plan.steps().iter().zip(records) {
         let lasts = step.requirement().map(|requirement| requirement.lasts);
         if lasts == Some(LatchScope::Edition) && record.latch.is_some() {
@@ -114,9 +139,7 @@ fn follow_overrides(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Step
             record.retry_at = None;
         }
     }
-    if let Some(order) = &given.rerun
-        && memory.journal.orders.rerun.as_ref() != Some(&order.value)
-    {
+    if let Some(order) = new_rerun(plan, &memory.journal) {
         memory.journal.orders.rerun = Some(order.value.clone());
         memory.journal.halt = None;
         memory.journal.completed = None;
@@ -127,8 +150,9 @@ fn follow_overrides(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Step
             let late = !is_action(step) && record.state == StepState::Failed;
             if late || named && is_action(step) && record.is_settled() {
                 forget(record, now);
-            } else if order.steps.is_some() && named && record.latch.is_some() {
-                // A gate that was met once and for all is looked at again.
+            }
+            // A gate that was met once and for all is looked at again.
+            if order.reopens(&step.id) && record.latch.is_some() {
                 record.latch = None;
                 record.become_state(StepState::Waiting, None, now);
             }

@@ -17,7 +17,7 @@ mod requirement;
 
 use linchpin_words::{Shared, Text};
 
-use super::fact::Fact;
+use super::{align::latch, fact::Fact};
 use crate::{
     contract::{Objects, Question, Scope, Want},
     journal::{Journal, StepRecord, StepState, WrittenObject},
@@ -68,7 +68,7 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>
     for (position, (step, record)) in plan.steps().iter().zip(&records).enumerate() {
         let (fact, view) = match &step.kind {
             StepKind::Require(requirement) => {
-                let latch = record.and_then(|record| record.latch.as_deref());
+                let latch = record.and_then(|record| latch(plan, journal, step, record));
                 let written = latch.and_then(|_| written(plan, requirement, &records));
                 let subject = RequirementContext { requirement, outline: plan.outline(position) };
                 judge_whole(&subject, latch, written, fresh_world)

@@ -7,7 +7,7 @@ use linchpin_words::{Reason, Timestamp};
 use super::{Broken, Pass, add};
 use crate::{
     journal::{Progress, StepState},
-    plan::{ActionBody, LatchScope, PlanLane, Step, StepKind},
+    plan::{ActionBody, PlanLane, Step, StepKind},
     step::fact::Holds,
 };
 
@@ -65,7 +65,7 @@ impl Pass<'_> {
     /// Whether a requirement was met once, and that is enough.
     fn lasts(&self, position: usize) -> bool {
         let requirement = self.steps()[position].requirement();
-        let lasting = requirement.is_some_and(|requirement| requirement.lasts != LatchScope::No);
+        let lasting = requirement.is_some_and(|requirement| requirement.lasts.lasts());
         lasting && self.records[position].latch.is_some()
     }
 
@@ -77,7 +77,7 @@ impl Pass<'_> {
             self.records[position].latch.clone_from(&fact.latch);
         }
         let requirement = self.steps()[position].requirement();
-        let lasting = requirement.is_some_and(|requirement| requirement.lasts != LatchScope::No);
+        let lasting = requirement.is_some_and(|requirement| requirement.lasts.lasts());
         if lasting && fact.holds == Holds::Met && self.records[position].latch.is_none() {
             self.records[position].latch = Some(String::new());
         }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     contract::{Actor, ClusterRef, Observed, Projection, Question, ReadSet, Scope, Seen, Served, Via, Want},
-    plan::{KindRule, Outline, Requirement, Test},
+    plan::{KindRule, LatchScope, Outline, Requirement, Test},
     readiness::{self, Judgement, ReadinessOptions, State, Wanted},
     step::{
         data::version_object,
@@ -262,7 +262,8 @@ fn judge_objects(
                 progress: one.verdict.progress,
                 ..Fact::default()
             };
-            if *wanted == Wanted::Completed || requirement.latch {
+            let remembers = *wanted == Wanted::Completed || requirement.latch;
+            if remembers && requirement.lasts != LatchScope::Never {
                 match (item, latch) {
                     (Some(item), _) if one.met => fact.latch = Some(item.uid.clone()),
                     (None, Some(latch)) => {

@@ -296,3 +296,34 @@ fn an_order_to_pass_a_gate_is_used_up_by_the_admission_that_it_helped() {
     play.plan = ordered(2);
     assert!(play.step().is_empty(), "one order does not pass all later revisions");
 }
+
+#[test]
+fn l1_a_latch_of_one_edition_or_text_does_not_come_back_from_what_it_remembers() {
+    let lasting = |version, lasts, text: &str| {
+        let mut gate =
+            require("a").asking(|requirement| (requirement.latch, requirement.lasts) = (true, lasts));
+        gate.definition = format!("1:a-{text}");
+        whole(watching(vec![gate, self::text("x", version).after(&["a"]), ready("x")], 1), "r", &["a"])
+    };
+    for (lasts, text, passes) in [
+        (LatchScope::ForGood, "one", true),
+        (LatchScope::ForGood, "another", false),
+        (LatchScope::Edition, "one", false),
+        (LatchScope::Never, "one", false),
+        (LatchScope::No, "one", true),
+    ] {
+        let mut play = Play::new(lasting(1, lasts, "one"));
+        there(&mut play, "a");
+        play.settle();
+        play.sees("a", gone(9));
+        play.step();
+        play.plan = lasting(2, lasts, text);
+        for _ in 0..2 {
+            let effects = play.step();
+            assert_eq!(steps_of(&effects), if passes { vec!["x"] } else { vec![] }, "{lasts:?} {text}");
+            if passes {
+                break;
+            }
+        }
+    }
+}
