@@ -86,9 +86,13 @@ pub fn read(owner: &Node, text: Option<&str>) -> Vec<Edge> {
     lines.into_iter().filter_map(|line| line.edge(owner)).collect()
 }
 
-/// A batch's waits that are over add nothing: its part has them too.
+/// A batch's waits that are over add nothing: its part has them too. What is not there and holds nothing up is no wait to
+/// be shown.
 fn is_shown(edge: &Edge) -> bool {
-    edge.from.batch == 0 || is_open(edge) || matches!(edge.relation, Relation::Produces { .. })
+    match &edge.relation {
+        Relation::WaitsFor(wait) => !wait.was_let_through() && (edge.from.batch == 0 || is_open(edge)),
+        Relation::Produces { .. } => true,
+    }
 }
 
 fn is_open(edge: &Edge) -> bool {

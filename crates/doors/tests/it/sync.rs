@@ -4,6 +4,7 @@ mod contract;
 mod deletion;
 mod gates;
 mod latches;
+mod transitions;
 
 use linchpin_doors::SyncDoor;
 use linchpin_words::Gvk;

@@ -150,6 +150,16 @@ impl Wait {
     pub fn met(&self) -> bool {
         self.state == WaitState::Met
     }
+
+    /// What is waited for is not as it should be, and holds nothing up: the wait is over.
+    pub fn is_let_through(&mut self) {
+        (self.state, self.reason) = (WaitState::Met, Reason::DependencyLost.as_str().into());
+    }
+
+    /// Whether the wait is over although what is waited for is not as it should be: nothing says that it is there.
+    pub fn was_let_through(&self) -> bool {
+        self.met() && self.reason == Reason::DependencyLost.as_str()
+    }
 }
 
 /// What an [`Edge`] says about its two ends.

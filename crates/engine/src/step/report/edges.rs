@@ -85,10 +85,14 @@ impl<'a> EdgeBuilder<'a> {
                 let mut wait = self.wait(requirement, record, report);
                 let gives_way = step.patience.is_some() && requirement.floor.is_none();
                 wait.soft = gives_way.then_some(plan.created);
-                // What is optional and not met holds nothing up, nor does a gate of what has been admitted.
+                // What is optional and not met holds nothing up, nor does a gate of what has been admitted. A transition
+                // relies on both all the same, and what provides them is asked for.
                 let idle = step.optional || self.journal.is_spent(plan, position);
                 if idle && !wait.met() {
-                    return;
+                    if plan.admission.is_none() {
+                        return;
+                    }
+                    wait.is_let_through();
                 }
                 let start = self.edges.len();
                 let from = &outline.from;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use linchpin_engine::{
     contract::{StepId, Verb},
+    graph::{Edge, Relation},
     journal::StepState,
     plan::{Admission, Edition, Gates, LatchScope, ManualOverrides, Plan, Step, Terms, definition},
     step::{Persist, Phase},
@@ -295,6 +296,23 @@ fn an_order_to_pass_a_gate_is_used_up_by_the_admission_that_it_helped() {
     play.step();
     play.plan = ordered(2);
     assert!(play.step().is_empty(), "one order does not pass all later revisions");
+}
+
+#[test]
+fn a_gate_that_is_lost_after_the_admission_is_still_relied_on_and_holds_nothing() {
+    let mut play = synced();
+    play.sees("a", gone(9));
+    play.step();
+    let report = &play.decision().report;
+    let named = |edge: &&Edge| edge.to.object.name == "a";
+    let edge = report.edges.iter().find(named).expect("who makes it is asked for all the same");
+    let Relation::WaitsFor(wait) = &edge.relation else { panic!("{edge:?}") };
+    assert!(wait.was_let_through() && wait.met(), "{wait:?}");
+    play.plan = update(2, "r2");
+    play.step();
+    let report = &play.decision().report;
+    let held = report.edges.iter().find(named).map(|edge| &edge.relation);
+    assert!(matches!(held, Some(Relation::WaitsFor(wait)) if !wait.met()), "{held:?}");
 }
 
 #[test]
