@@ -199,8 +199,7 @@ impl SyncStatusInput<'_> {
             let (applied, ready) = (progress.applied, progress.ready);
             return format!("{applied} of {count} objects are applied, {ready} are ready{detail}");
         }
-        let unmet: Vec<&SyncDependencyStatus> =
-            rows.iter().filter(|row| !row.met && !row.broken && self.is_gate(row)).collect();
+        let unmet: Vec<&SyncDependencyStatus> = rows.iter().filter(|row| self.is_held_by(row)).collect();
         if phase == Phase::Waiting.as_str()
             && let Some(first) = unmet.first()
         {
@@ -234,9 +233,12 @@ impl SyncStatusInput<'_> {
         report.message.clone()
     }
 
-    fn is_gate(&self, row: &SyncDependencyStatus) -> bool {
+    /// Whether it is what this very transition waits for.
+    fn is_held_by(&self, row: &SyncDependencyStatus) -> bool {
         let mut outlines = self.outline.dependencies.iter().chain(&self.outline.globals);
-        outlines.any(|outline| outline.name == row.name && outline.gates)
+        let outline = outlines.find(|outline| outline.name == row.name && outline.gates);
+        let step = outline.and_then(|outline| self.steps.get(&outline.step));
+        self.held && !row.met && !row.broken && step.is_some_and(|step| step.blocking)
     }
 
     /// The source as it was read; the moment stays that of the first look at this revision.
@@ -279,8 +281,7 @@ impl SyncStatusInput<'_> {
     /// What it waits for, directly and through others.
     fn waiting_on(&self, rows: &[SyncDependencyStatus]) -> Vec<String> {
         let mut waiting: Vec<String> = Vec::new();
-        let unmet = rows.iter().filter(|row| !row.met && !row.broken && self.held);
-        let direct = unmet.map(|row| self.waited_for(row));
+        let direct = rows.iter().filter(|row| self.is_held_by(row)).map(|row| self.waited_for(row));
         let behind = if self.held { self.input.causes.waiting_on.as_slice() } else { &[] };
         for one in direct.chain(behind.iter().cloned()) {
             if !waiting.contains(&one) && waiting.len() < limits::WAITING_ON {

@@ -130,8 +130,10 @@ impl<'a> Conditions<'a> {
         let outline = |row: &SyncDependencyStatus| outlines().find(|outline| outline.name == row.name);
         // An object of its own orders it, and is no state of another that it relies on.
         let own = |row: &SyncDependencyStatus| outline(row).is_some_and(|outline| outline.what == What::Own);
-        let unmet: Vec<&SyncDependencyStatus> =
-            rows.iter().filter(|row| !row.met && !row.broken && !own(row)).collect();
+        let unmet = rows.iter().filter(|row| !row.met && !row.broken && !own(row));
+        // What holds it comes before what only holds another transition.
+        let (holding, others): (Vec<_>, Vec<_>) = unmet.partition(|row| sketch.is_held_by(row));
+        let unmet = if holding.is_empty() { others } else { holding };
         // What has failed makes the Sync fail: it is reported before what is merely not there yet.
         let has_failed = |row: &&&SyncDependencyStatus| ["Failed", "TimedOut"].contains(&row.state.as_str());
         if let Some(row) = unmet.iter().find(has_failed).or(unmet.first()) {

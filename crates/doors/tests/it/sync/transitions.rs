@@ -2,14 +2,20 @@
 
 use linchpin_engine::graph::{Edge, Graph, Node, Relation};
 use linchpin_words::{GroupKind, ObjectRef};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{map, shown, stage};
+use super::{condition, map, shown, stage};
+use crate::things::config_map;
 
 /// A Sync of these ConfigMaps with these dependencies.
 fn depending(maps: &[&str], dependencies: &str) -> String {
     let maps: Vec<String> = maps.iter().map(|name| map(name)).collect();
     format!("{{source: {{objects: [{}]}}, dependencies: [{dependencies}]}}", maps.join(", "))
+}
+
+/// A new text for the first of its objects.
+fn update(object: &mut Value) {
+    object["spec"]["source"]["objects"][0]["data"] = json!({"k": "v"});
 }
 
 #[test]
@@ -33,4 +39,24 @@ fn what_a_synced_sync_relies_on_is_known_also_where_it_is_not_there() {
     let status = shown(&mut stage);
     assert_eq!(status["phase"], "Synced");
     assert!(!status["edges"].to_string().contains("token"), "nobody waits for it: {}", status["edges"]);
+}
+
+#[test]
+fn the_message_and_what_is_waited_for_name_only_what_holds_this_very_transition() {
+    let mut stage = stage(&depending(
+        &["c"],
+        "{name: a, object: {resource: configmap/a}, gates: [Update]}, {name: b, object: {resource: configmap/b}}",
+    ));
+    stage.settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Waiting");
+    let message = "says it depends on ConfigMap own/b, which isn't present, and no Sync provides it";
+    assert_eq!(status["message"], message);
+    assert_eq!(status["waitingOn"], json!(["ConfigMap own/b"]));
+    assert_eq!(condition(&status, "DependenciesReady")["message"], message);
+    assert_eq!(status["blockedBy"].as_array().map(Vec::len), Some(1));
+    stage.put(config_map("own", "b", &json!({}))).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/c"]);
+    stage.edit(update).settle();
+    assert_eq!(shown(&mut stage)["waitingOn"], json!(["ConfigMap own/a"]));
 }
