@@ -110,8 +110,11 @@ fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], n
     memory.journal.halt = None;
     memory.journal.completed = None;
     begin_run(memory, now);
+    let admitted = plan.admission.is_some() && !memory.journal.is_held(plan);
     for (step, record) in plan.steps().iter().zip(records) {
-        record.proceeded = false;
+        // What the last admission went past without stays so until it is there or something else is admitted.
+        let goes_without = step.patience.is_some() && record.reason == Some(Reason::SoftBroken);
+        record.proceeded &= admitted && goes_without;
         record.clock = None;
         match record.state {
             // It was done before, and only met its own work.

@@ -4,7 +4,7 @@ use linchpin_engine::graph::{Edge, Graph, Node, Relation};
 use linchpin_words::{GroupKind, ObjectRef};
 use serde_json::{Value, json};
 
-use super::{condition, map, shown, stage};
+use super::{condition, map, other, ready, shown, stage};
 use crate::things::config_map;
 
 /// A Sync of these ConfigMaps with these dependencies.
@@ -59,4 +59,44 @@ fn the_message_and_what_is_waited_for_name_only_what_holds_this_very_transition(
     assert_eq!(stage.done(), ["apply ConfigMap own/c"]);
     stage.edit(update).settle();
     assert_eq!(shown(&mut stage)["waitingOn"], json!(["ConfigMap own/a"]));
+}
+
+#[test]
+fn what_was_gone_past_and_then_met_can_be_lost_like_any_other() {
+    let mut stage =
+        stage(&depending(&["a"], "{name: cache, sync: {name: cache}, strength: Soft, patience: 10m}"));
+    stage.settle();
+    stage.pass(600).settle();
+    assert_eq!(shown(&mut stage)["brokenSoft"], json!(["cache"]));
+    let cache = other("cache", &ready("r", "1"));
+    stage.put(cache.clone()).settle();
+    assert_eq!(shown(&mut stage).get("brokenSoft"), None, "cleared when the dependency is met");
+    stage.take(&cache).settle();
+    let status = shown(&mut stage);
+    assert_eq!(status.get("brokenSoft"), None, "{status:#}");
+    assert_eq!(condition(&status, "DependenciesReady")["reason"], "DependencyLost");
+    assert_eq!(condition(&status, "Ready")["status"], "True");
+}
+
+#[test]
+fn an_edit_that_is_no_transition_does_not_clear_what_was_gone_past() {
+    let mut stage =
+        stage(&depending(&["a"], "{name: cache, sync: {name: cache}, strength: Soft, patience: 10m}"));
+    stage.settle();
+    stage.pass(600).settle();
+    stage.edit(|object| object["spec"]["timeout"] = json!("9m")).settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["brokenSoft"], json!(["cache"]), "{status:#}");
+    assert_eq!(condition(&status, "DependenciesReady")["reason"], "SoftBroken");
+    stage.done();
+    stage.edit(update).settle();
+    assert_eq!(stage.done(), [] as [&str; 0], "the next admission waits for it again");
+    assert_eq!(shown(&mut stage).get("brokenSoft"), None);
+    // Made hard, it is not passed by.
+    stage.pass(600).settle();
+    stage.edit(|object| {
+        object["spec"]["dependencies"][0] = json!({"name": "cache", "sync": {"name": "cache"}});
+    });
+    stage.settle();
+    assert_eq!(shown(&mut stage).get("brokenSoft"), None);
 }

@@ -97,6 +97,13 @@ impl Pass<'_> {
             self.remember_met(position);
             let reason = self.passed_by(position);
             self.become_state(position, StepState::Met, reason);
+            if reason.is_none()
+                && self.steps()[position].patience.is_some()
+                && self.records[position].proceeded
+            {
+                // It was gone past until it was there. From now on it can be lost like any other.
+                self.records[position].proceeded = false;
+            }
         } else if !unlooked {
             self.become_state(position, StepState::Waiting, Some(Reason::DependencyLost));
         }
