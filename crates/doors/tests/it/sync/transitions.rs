@@ -100,3 +100,18 @@ fn an_edit_that_is_no_transition_does_not_clear_what_was_gone_past() {
     stage.settle();
     assert_eq!(shown(&mut stage).get("brokenSoft"), None);
 }
+
+#[test]
+fn every_write_waits_for_a_reapply_gate_also_while_an_update_is_held() {
+    let mut stage =
+        stage(&depending(&["b", "a"], "{name: db, sync: {name: db}, gates: [Create, Update, Reapply]}"));
+    let db = other("db", &ready("r", "1"));
+    stage.put(db.clone()).settle();
+    assert_eq!(stage.done().len(), 2);
+    stage.take(&db).settle();
+    stage.edit(update).settle();
+    stage.take(&config_map("own", "a", &json!({}))).settle();
+    assert_eq!(stage.done(), [] as [&str; 0]);
+    stage.put(db).settle();
+    assert_eq!(stage.done().len(), 2, "all of it, once it is there");
+}

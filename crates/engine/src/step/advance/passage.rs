@@ -77,6 +77,17 @@ impl Pass<'_> {
         self.doomed[position] = doomed;
     }
 
+    /// Judges whether what was written in its turn may be put right while an update is held: nothing that is held comes before
+    /// it again, but what every write waits for does.
+    pub(super) fn gate_repair(&mut self, position: usize) {
+        let each_time = |earlier: &&usize| self.gates_every_write(**earlier);
+        let may = self.plan.before(position).iter().filter(each_time).all(|earlier| {
+            let Passage { success, supported, .. } = self.passages[*earlier];
+            success && supported
+        });
+        (self.open[position], self.supported[position]) = (may, may);
+    }
+
     /// Whether the delay after an action that has ended is not over yet; it is looked at again when it is.
     fn is_delayed(&mut self, position: usize) -> bool {
         let delay = self.steps()[position].delay_after;

@@ -182,8 +182,7 @@ impl Pass<'_> {
             return None;
         }
         // What gates no transition as a whole holds what comes after it, and no more.
-        let gates_nothing = self.plan.admission.is_some() && self.plan.gates(position).is_none();
-        let contained = is_contained(step) || gates_nothing;
+        let contained = is_contained(step) || self.gates_every_write(position);
         if fact.holds == Holds::Failed {
             self.become_state(position, StepState::Failed, Some(Reason::DependencyFailed));
             return (!contained).then_some(Reason::DependencyFailed);
@@ -208,6 +207,13 @@ impl Pass<'_> {
         }
         self.become_state(position, StepState::Waiting, None);
         None
+    }
+
+    /// Whether a requirement gates no transition as a whole, but each write that comes after it.
+    pub(super) fn gates_every_write(&self, position: usize) -> bool {
+        let step = &self.steps()[position];
+        let is_foreign = step.requirement().is_some() && !is_contained(step);
+        self.plan.admission.is_some() && is_foreign && self.plan.gates(position).is_none()
     }
 
     /// Sets when a requirement began to be waited for and when it last moved, if that is news.

@@ -124,8 +124,7 @@ impl Pass<'_> {
             self.gate(position);
             let repairs = self.repairs_while_held(position);
             if repairs {
-                // It was written in its turn: nothing that is held comes before it again.
-                (self.open[position], self.supported[position]) = (true, true);
+                self.gate_repair(position);
             }
             let (open, supported) = (self.open[position], self.supported[position] && (repairs || !held));
             let fact = &self.facts[position];
