@@ -164,6 +164,8 @@ impl<'a> Pass<'a> {
             let was_met = record.state == StepState::Met || record.lost;
             steps[position].action().is_some()
                 || has_later_action[position] && was_met && !requirements::is_contained(&steps[position])
+                // All that it gates was written before it came into the plan.
+                || has_later_action[position] && self.gates_every_write(position)
                 || steps[position].optional && self.observed(position)
                 || self.is_spent(position)
                 || self.holds_now(position)

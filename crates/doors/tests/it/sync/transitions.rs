@@ -115,3 +115,21 @@ fn every_write_waits_for_a_reapply_gate_also_while_an_update_is_held() {
     stage.put(db).settle();
     assert_eq!(stage.done().len(), 2, "all of it, once it is there");
 }
+
+#[test]
+fn adding_a_reapply_gate_to_a_running_sync_leaves_it_ready() {
+    let mut stage = stage(&depending(&["a"], ""));
+    stage.settle();
+    stage.done();
+    stage.edit(|object| {
+        object["spec"]["dependencies"] =
+            json!([{"name": "db", "sync": {"name": "db"}, "gates": ["Create", "Update", "Reapply"]}]);
+    });
+    stage.settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Synced", "{status:#}");
+    assert_eq!(condition(&status, "Ready")["status"], "True");
+    assert_eq!(stage.done(), [] as [&str; 0]);
+    stage.take(&config_map("own", "a", &json!({}))).settle();
+    assert_eq!(stage.done(), [] as [&str; 0], "and every write waits for it from now on");
+}

@@ -230,9 +230,11 @@ impl Pass<'_> {
     pub(super) fn all_hold(&self) -> bool {
         self.each_holds(|position| {
             let strictly = self.facts[position].strictly;
-            self.records[position].state == StepState::Met
-                && (self.records[position].proceeded
-                    || matches!(strictly, None | Some(Holds::Met | Holds::Unknown { passing: true })))
+            // What is only waited for before writing says nothing of what was written.
+            self.gates_every_write(position)
+                || self.records[position].state == StepState::Met
+                    && (self.records[position].proceeded
+                        || matches!(strictly, None | Some(Holds::Met | Holds::Unknown { passing: true })))
         })
     }
 
