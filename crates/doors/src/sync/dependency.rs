@@ -135,6 +135,9 @@ pub(super) fn read(
     };
     if let StepKind::Require(requirement) = &mut step.kind {
         requirement.lasts = lasts;
+        // An object that is called by another version is another one: its failure is not that of what is waited for.
+        requirement.fails_first = matches!(found.what, What::Sync | What::Export | What::Capability)
+            || entry.version_path.is_some();
         requirement.label.clone_from(&found.depends_on);
         requirement.asked = Some(found.state.clone());
     }

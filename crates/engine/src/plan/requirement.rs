@@ -38,6 +38,8 @@ pub struct Requirement {
     /// Why it cannot hold as the plan is, whatever is observed: its door has looked at what is missing, and makes another
     /// plan when that is there.
     pub held: Option<Obstacle>,
+    /// Whether what has failed is told as that, also where something else keeps it from holding.
+    pub fails_first: bool,
     /// The state that its author asked for, where the test has another way to know that.
     pub asked: Option<Wanted>,
     /// The part of the object that is meant, such as one group of a DependencyGroup.
@@ -67,6 +69,7 @@ impl Requirement {
             lasts: LatchScope::No,
             floor: None,
             held: None,
+            fails_first: false,
             asked: None,
             part: None,
             target: None,

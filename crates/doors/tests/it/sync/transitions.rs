@@ -18,6 +18,16 @@ fn update(object: &mut Value) {
     object["spec"]["source"]["objects"][0]["data"] = json!({"k": "v"});
 }
 
+/// The status of a Sync whose newest revision has failed, with what the one before had.
+fn stalled(version: &str) -> Value {
+    let mut status = ready("r1", version);
+    status["observedRevision"] = json!("r2");
+    status["conditions"] = json!([
+        {"type": "Ready", "status": "False", "reason": "ActionFailed", "observedGeneration": 1},
+        {"type": "Stalled", "status": "True", "reason": "ActionFailed", "observedGeneration": 1}]);
+    status
+}
+
 #[test]
 fn what_a_synced_sync_relies_on_is_known_also_where_it_is_not_there() {
     let mut stage = stage(&depending(&["a"], ""));
@@ -132,4 +142,41 @@ fn adding_a_reapply_gate_to_a_running_sync_leaves_it_ready() {
     assert_eq!(stage.done(), [] as [&str; 0]);
     stage.take(&config_map("own", "a", &json!({}))).settle();
     assert_eq!(stage.done(), [] as [&str; 0], "and every write waits for it from now on");
+}
+
+#[test]
+fn a_dependency_that_has_failed_says_so_whatever_version_it_has() {
+    let mut stage = stage(&depending(&["a"], "{name: db, sync: {name: db}, version: '>=2'}"));
+    stage.put(other("db", &stalled("1.0"))).settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Failed", "{status:#}");
+    assert_eq!(condition(&status, "DependenciesReady")["reason"], "DependencyFailed");
+    stage.put(other("db", &ready("r1", "1.0"))).settle();
+    let status = shown(&mut stage);
+    assert_eq!(condition(&status, "DependenciesReady")["reason"], "VersionNotMet", "it recovers with it");
+    stage.put(other("db", &ready("r2", "2.0"))).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+}
+
+#[test]
+fn a_soft_dependency_that_has_failed_at_another_version_is_gone_past_at_once() {
+    let entry = "{name: db, sync: {name: db}, version: '>=2', strength: Soft, patience: 10m}";
+    let mut stage = stage(&depending(&["a"], entry));
+    stage.put(other("db", &ready("r1", "1.0"))).settle();
+    assert_eq!(stage.done(), [] as [&str; 0], "one that is merely at another version is waited for");
+    stage.put(other("db", &stalled("1.0"))).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+}
+
+#[test]
+fn a_job_of_another_version_that_has_failed_is_another_job() {
+    let entry = "{name: m, object: {resource: job/migrate}, state: Completed, version: '2'}";
+    let mut stage = stage(&depending(&["a"], entry));
+    stage.put(json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"namespace": "own", "name": "migrate", "labels": {"app.kubernetes.io/version": "1"}}, "spec": {},
+        "status": {"failed": 1, "conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}}));
+    stage.settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Waiting", "{status:#}");
+    assert_eq!(condition(&status, "DependenciesReady")["reason"], "VersionNotMet");
 }

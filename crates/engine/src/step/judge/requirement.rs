@@ -120,11 +120,16 @@ pub(super) fn judge_requirement(
             (unknown(true, false), view("Unknown", why.as_str(), why.in_words(), false))
         }
         Some(Seen::Objects(observed)) => {
+            let judged = || judge_objects(subject, test, wanted, latch, observed, fresh_world);
             if let Some(held) = &requirement.held {
+                let judged = requirement.fails_first.then(judged);
+                if let Some(failed) = judged.filter(|(fact, _)| fact.holds == Holds::Failed) {
+                    return failed;
+                }
                 let fact = Fact { holds: Holds::Unmet, live: observed.live, ..Fact::default() };
                 return (fact, view("NotReady", held.reason.as_str(), held.message.clone(), false));
             }
-            let (fact, mut found) = judge_objects(subject, test, wanted, latch, observed, fresh_world);
+            let (fact, mut found) = judged();
             if fact.holds == Holds::Unmet
                 && let Some(message) = without_namespace(requirement.want.question(), observed, fresh_world)
             {
