@@ -6,7 +6,8 @@
 //! and what is changed is not written. A5: nothing is pruned before. A6: clocks count from the first sight of the edition.
 //! A7: what halts because a gate has failed halts as long as that is seen, and no longer. O: an order to pass a gate helps one
 //! admission, and is a new one when it is given again.
-//! S1: a soft gate changes only when. L1: what was met once and for all stays met. S2 is the law of [`circles`](super::circles).
+//! S1: a soft gate changes only when. L1: what was met once and for all stays met. L2: what was met for one edition does not
+//! count for the next. S2 is the law of [`circles`](super::circles).
 
 mod story;
 
@@ -52,23 +53,25 @@ enum Bug {
     KeepsOldClocks,
     SoftGateNeverGivesWay,
     LatchIsForgotten,
+    LatchOutlivesItsEdition,
     HaltsForGood,
     OrdersAreNeverUsedUp,
     OrdersWorkOnce,
 }
 
-/// Gates: `a` is hard, `s` soft, `o` met once and for all. x stays as it is, y is another one in each version, z is there in
+/// Gates: `a` is hard, `s` soft, `o` met once and for all, `p` once for each edition. x stays as it is, y is another one in each version, z is there in
 /// odd ones only.
 fn plan(version: u32, soft: bool) -> Plan {
     parts(version, version % 2 == 1, soft)
 }
 
 fn parts(version: u32, with_z: bool, soft: bool) -> Plan {
-    let mut gates = vec!["a", "o"];
+    let mut gates = vec!["a", "o", "p"];
     gates.extend(soft.then_some("s"));
     let mut steps = vec![
         require("a").asking(|gate| gate.test = may_fail()),
         require("o").asking(|gate| gate.lasts = LatchScope::ForGood),
+        require("p").asking(|gate| (gate.latch, gate.lasts) = (true, LatchScope::Edition)),
     ];
     if soft {
         let mut gate = require("s");
@@ -104,6 +107,8 @@ enum Event {
         s: bool,
         o: bool,
     },
+    /// What is to be met once for each edition is there, or gone.
+    ShowsForNow(bool),
     /// The hard gate is seen to have failed.
     Fails,
     /// The order to pass the hard gate is given, or taken away.
@@ -130,6 +135,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         4 => any::<(bool, bool, bool)>().prop_map(|(a, s, o)| Event::Shows { a, s, o }),
         2 => Just(Event::Shows { a: true, s: true, o: true }),
+        2 => any::<bool>().prop_map(Event::ShowsForNow),
         2 => Just(Event::Fails),
         2 => any::<bool>().prop_map(Event::Orders),
         6 => Just(Event::Succeeds),
@@ -204,6 +210,7 @@ fn for_each_law_a_seeded_bug_is_caught_by_it() {
         (Bug::KeepsOldClocks, "A6"),
         (Bug::SoftGateNeverGivesWay, "S1"),
         (Bug::LatchIsForgotten, "L1"),
+        (Bug::LatchOutlivesItsEdition, "L2"),
         (Bug::HaltsForGood, "A7"),
         (Bug::OrdersAreNeverUsedUp, "A1"),
         (Bug::OrdersWorkOnce, "O"),

@@ -35,6 +35,10 @@ pub(super) struct Story {
     pub(super) version: u32,
     soft: bool,
     gates: (bool, bool, bool),
+    /// Whether what is to be met once for each edition is there; it was at first.
+    for_now: bool,
+    /// The version for which it was seen there last.
+    met_for: u32,
     /// Whether the hard gate, where it is not as it should be, has failed.
     fails: bool,
     /// Whether the order to pass it is given now.
@@ -74,6 +78,8 @@ impl Story {
             version: 1,
             soft,
             gates: (false, false, false),
+            for_now: true,
+            met_for: 0,
             fails: false,
             ordered: false,
             unused: false,
@@ -89,6 +95,7 @@ impl Story {
     pub(super) fn happens(&mut self, event: Event) {
         match event {
             Event::Shows { a, s, o } => (self.gates, self.fails) = ((a, s, o), false),
+            Event::ShowsForNow(there) => self.for_now = there,
             Event::Fails => (self.gates.0, self.fails) = (false, true),
             Event::Orders(given) => {
                 self.unused |= given && !self.ordered;
@@ -113,7 +120,11 @@ impl Story {
                 self.lost.extend(applied.map(|(version, effect)| (version, made(&effect))));
                 self.play.memory.journal = self.saved.clone();
                 self.play.crash();
-                self.was_met = self.saved.steps.get(&"o".into()).is_some_and(|record| record.latch.is_some());
+                let latched =
+                    |id: &str| self.saved.steps.get(&id.into()).is_some_and(|record| record.latch.is_some());
+                self.was_met = latched("o");
+                let seen = self.saved.editions.seen.as_ref().filter(|_| latched("p"));
+                self.met_for = seen.map_or(0, |seen| version(seen));
                 // What was not saved was not used up: nothing was written on it either.
                 let passed = self.saved.steps.get(&"a".into()).is_some_and(|record| record.proceeded);
                 let used = self.saved.orders.used.contains(&"a".into());
@@ -178,7 +189,7 @@ impl Story {
     }
 
     fn look(&mut self, (a, s, o): (bool, bool, bool)) {
-        for (name, there) in [("a", a), ("s", s), ("o", o)] {
+        for (name, there) in [("a", a), ("s", s), ("o", o), ("p", self.for_now)] {
             self.play.sees(name, if there { shown(name, "theirs", 1) } else { gone(1) });
         }
         if self.fails && !a {
@@ -232,6 +243,9 @@ impl Story {
             Some(Bug::LatchIsForgotten) => known(&mut memory, "o", &|record| {
                 (record.latch, record.state) = (None, StepState::Waiting);
             }),
+            Some(Bug::LatchOutlivesItsEdition) if memory.journal.editions.seen.is_some() => {
+                memory.journal.editions.seen.clone_from(&edition);
+            }
             Some(Bug::OrdersAreNeverUsedUp) => memory.journal.orders.used.clear(),
             Some(Bug::OrdersWorkOnce) if !self.ever.is_empty() => {
                 memory.journal.orders.used.insert("a".into());
@@ -300,7 +314,8 @@ impl Story {
         if !self.made.is_empty() && number < self.arrived {
             return Err("A2: what was admitted and has arrived is not admitted after a crash".to_owned());
         }
-        let recalled = before.is_none() && self.ever.contains(&number);
+        // Nothing but what is written tells of an admission that was not saved; without it, it is admitted once more.
+        let recalled = before.is_none() && !self.made.is_empty() && self.ever.contains(&number);
         if admitted != before && !recalled {
             if !same(&admitted) {
                 return Err("A2: what is admitted was taken back".to_owned());
@@ -308,6 +323,9 @@ impl Story {
             let changes = !same(&before);
             if changes && !(passes && (o || self.was_met)) {
                 return Err("A1: admitted while a gate did not hold".to_owned());
+            }
+            if changes && !(self.for_now || self.met_for == self.version) {
+                return Err("L2: admitted on what was met for another edition".to_owned());
             }
             if changes && self.soft && !s && self.clock - self.first_seen < PATIENCE {
                 return Err("A6: a clock was older than the edition".to_owned());
@@ -353,10 +371,14 @@ impl Story {
             self.written.insert((id.to_string(), text.clone()));
         }
         self.was_met |= o;
-        if a && (s || !self.soft) && self.was_met && journal.halt.is_none() && !same(&admitted) {
+        if self.for_now {
+            self.met_for = self.version;
+        }
+        let met = self.was_met && self.met_for == self.version;
+        if a && (s || !self.soft) && met && journal.halt.is_none() && !same(&admitted) {
             return Err("L1: what was met once and for all holds again".to_owned());
         }
-        if self.ordered && self.unused && (s || !self.soft) && self.was_met && !same(&admitted) {
+        if self.ordered && self.unused && (s || !self.soft) && met && !same(&admitted) {
             return Err("O: an order that was given passes nothing".to_owned());
         }
         self.play.outcomes.clear();
@@ -372,7 +394,7 @@ impl Story {
 
     /// The world turns good, but for the soft gate, and stays so.
     pub(super) fn ends_well(&mut self) -> Result<(), String> {
-        self.gates = (true, false, true);
+        (self.gates, self.for_now) = ((true, false, true), true);
         for _ in 0..12 {
             self.step()?;
             self.happens(Event::Saves);
