@@ -28,6 +28,8 @@ pub use data::values;
 pub use effort::Verdicts;
 pub use fact::{Fact, GuardAnswer, Holds};
 pub use judge::RequirementView;
+pub use late::keep as keep_outcomes;
+pub use removal::has_begun as removal_has_begun;
 pub use report::{Phase, Report, StepBlocker, StepReport};
 pub use secret::{Secrets, refusal as secret_refusal};
 

@@ -45,7 +45,10 @@ const TERMINATING: &str = "Terminating";
 
 /// The Syncs that one relies on once it has applied something.
 pub(super) fn claims(object: &Sync) -> Vec<ObjectRef> {
-    let applied = object.status.as_ref().is_some_and(|status| status.last_applied_revision.is_some());
+    let applied = object.status.as_ref().is_some_and(|status| {
+        let some = status.progress.as_ref().is_some_and(|progress| progress.applied > 0);
+        some || status.last_applied_revision.is_some()
+    });
     if !applied {
         return Vec::new();
     }

@@ -1,4 +1,5 @@
-//! Outcomes that come back while there is no plan to file them under, because the spec is invalid.
+//! Outcomes that come back while there is no plan to file them under, because the spec is invalid or the object is
+//! held while it is being deleted.
 //!
 //! They are kept in memory and filed with the next plan, as if they came back then; their tickets stay in flight until
 //! that. What can be said without a plan is recorded in the journal at once, so that a crash before the next plan loses
@@ -13,8 +14,8 @@ use crate::{
 };
 use linchpin_words::Timestamp;
 
-/// Keeps outcomes for the next plan. Those of deletions need none and are filed.
-pub(super) fn keep(memory: &mut Memory, outcomes: &[Outcome], now: Timestamp) {
+/// Keeps outcomes for the next plan, or for the deletion. Those of deletions need no plan and are filed.
+pub fn keep(memory: &mut Memory, outcomes: &[Outcome], now: Timestamp) {
     removal::settle(memory, outcomes, false, now);
     for outcome in outcomes.iter().filter(|outcome| !removal::is_deletion(&outcome.ticket)) {
         inventory::remember_created(memory, outcome);

@@ -59,6 +59,20 @@ pub(super) fn is_deletion(ticket: &Ticket) -> bool {
     ticket.run == NO_RUN
 }
 
+/// Whether taking away what the object made has begun, as opposed to what has left its plan.
+pub fn has_begun(memory: &Memory) -> bool {
+    let ordered = |index: usize| {
+        memory.flight.iter().any(|ticket| is_deletion(ticket) && ticket.part as usize == index)
+    };
+    // Who has left the plan is stale, or has no record any more.
+    let of_plan = |item: &InventoryItem| !item.stale && memory.journal.steps.contains_key(&item.step);
+    memory.journal.inventory.iter().enumerate().any(|(index, item)| {
+        let answered =
+            item.reason.is_some() || !matches!(item.state, ItemState::Intended | ItemState::Created);
+        item.attempt > 0 && of_plan(item) && (answered || ordered(index))
+    })
+}
+
 /// How what is chosen is taken away.
 pub(super) struct Pass<'a, 'w> {
     /// As whom.

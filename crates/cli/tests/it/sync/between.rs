@@ -79,15 +79,23 @@ fn dependents_go_first_whatever_the_order_of_two_deletions_and_protection_holds(
         };
         assert_finished_before(&deleted("web"), &deleted("db"));
     }
-    applied(&scenario, "db", &json!({"source": maps(&["db"], "1"), "dependents": {"protect": true}}));
+    let protected = |names: &[&str]| json!({"source": maps(names, "1"), "dependents": {"protect": true}});
+    applied(&scenario, "db", &protected(&["db", "old"]));
     applied(&scenario, "web", &json!({"source": maps(&["web"], "1"), "dependencies": needs}));
     scenario.synced("web");
+    // Somebody else keeps what is pruned: that it is being deleted is no deletion of the rest.
+    scenario.merge("ConfigMap", "old", &json!({"metadata": {"finalizers": ["example.com/kept"]}}));
+    applied(&scenario, "db", &protected(&["db"]));
+    scenario.until("is being deleted", "ConfigMap", "old", |map| {
+        map["metadata"]["deletionTimestamp"].is_string()
+    });
     scenario.delete("Sync", "db");
     let held = scenario.condition("Sync", "db", "DeletionBlocked", "True");
     assert_eq!(condition(&held, "DeletionBlocked")["reason"], "InUse");
     assert_eq!(held["status"]["heldBy"], json!(["Sync sync-deletion/web"]));
     assert_eq!(held["status"]["message"], "is in use by Sync sync-deletion/web");
     assert!(scenario.has("db"), "it touches nothing");
+    scenario.merge("ConfigMap", "old", &json!({"metadata": {"finalizers": []}}));
     scenario.delete("Sync", "web");
     scenario.gone("Sync", "db");
     assert!(!scenario.has("db"));

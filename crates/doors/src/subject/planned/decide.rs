@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use linchpin_engine::{
     contract::{Actor, ClusterRef, Done, Notice, Outcome, ReadSet, Seen, Via, Want, World},
-    journal::{ItemState, Memory},
+    journal::Memory,
     plan::{Plan, Removal, SpecError},
     readiness::Wanted,
     step::{self, Goal, Persist, Phase, Report, StepBlocker, step},
@@ -207,7 +207,7 @@ impl<D: Door> Planned<D> {
     }
 
     /// The object is being deleted.
-    fn take_down(&mut self, memory: Memory, look: &SubjectInput<'_>) -> Decision {
+    fn take_down(&mut self, mut memory: Memory, look: &SubjectInput<'_>) -> Decision {
         let mut decision = Decision { edges: None, ..Decision::default() };
         if !self.body.has_finalizer() {
             self.memory = Some(memory);
@@ -222,14 +222,8 @@ impl<D: Door> Planned<D> {
             Some(Seen::Objects(observed)) => observed.items.iter().all(|namespace| namespace.deleting),
             _ => false,
         };
-        // What has begun goes on: what came back of it is taken in, or it would be waited for for ever.
-        let begun = !memory.flight.is_empty()
-            || !look.outcomes.is_empty()
-            || memory
-                .journal
-                .inventory
-                .iter()
-                .any(|item| matches!(item.state, ItemState::Deleting | ItemState::Gone));
+        // What has begun goes on.
+        let begun = step::removal_has_begun(&memory);
         let input = HoldInput {
             claims: look.ties.claims,
             compile: self.compile_input(&memory, look.world, look.registry),
@@ -240,6 +234,7 @@ impl<D: Door> Planned<D> {
         if let Some(mut held) = object.and_then(|object| D::ties()?.hold(object, &input)) {
             decision.wants.insert(own_namespace);
             decision.wants.append(&mut held.wants);
+            step::keep_outcomes(&mut memory, look.outcomes, look.now);
             if held.unready {
                 decision.wake_at = held.until;
                 decision.own = Some(Own::default());

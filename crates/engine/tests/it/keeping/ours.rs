@@ -4,7 +4,7 @@ use linchpin_engine::{
     contract::{Actor, Authority, ClusterRef, Done, Failure, RemoteUser, Verb, Via},
     journal::ItemState,
     plan::{Removal, Step},
-    step::{Goal, StepDecision, step},
+    step::{Goal, StepDecision, removal_has_begun, step},
 };
 use linchpin_words::Reason;
 
@@ -113,6 +113,31 @@ fn removal_acts_as_whom_the_object_says_now_and_impersonates_whom_it_says_for_th
     let somebody = Authority { actor: actor.clone(), clusters: vec![edge(Some("robot"))] };
     let effects = take_down(&mut play, &somebody).effects;
     assert_eq!(effects[0].via, Via { cluster: edge(Some("robot")), actor });
+}
+
+#[test]
+fn taking_down_has_begun_with_the_first_deletion_that_is_no_pruning_and_not_with_what_is_under_way() {
+    let mut play = Play::new(watching(vec![keep("x"), keep("y")], 1));
+    let effects = play.step();
+    assert!(!removal_has_begun(&play.memory), "writes of the plan are under way");
+    for effect in &effects {
+        play.succeed(effect);
+    }
+    play.settle();
+    play.plan = watching(vec![keep("x")], 2);
+    let effects = play.step();
+    assert_eq!(deleted(&effects), ["made-y"]);
+    assert!(!removal_has_begun(&play.memory), "what left the plan is being pruned");
+    play.come_back(&effects[0].ticket, Ok(Done::default()));
+    play.step();
+    assert_eq!(play.memory.journal.inventory[1].state, ItemState::Deleting, "somebody holds it");
+    assert!(!removal_has_begun(&play.memory), "and may hold it for good");
+    let effects = take_down(&mut play, &authority()).effects;
+    assert_eq!(deleted(&effects), ["made-x"]);
+    assert!(removal_has_begun(&play.memory));
+    play.come_back(&effects[0].ticket, Ok(Done { gone: true, ..Done::default() }));
+    take_down(&mut play, &authority());
+    assert!(removal_has_begun(&play.memory), "also when it is gone");
 }
 
 #[test]
