@@ -46,6 +46,11 @@ impl Subscriptions {
         change
     }
 
+    /// What a subscriber asks.
+    pub(crate) fn of(&self, subscriber: SubscriberId) -> impl Iterator<Item = &Want> {
+        self.wants.get(&subscriber).into_iter().flatten()
+    }
+
     /// All questions.
     pub(crate) fn wants(&self) -> impl Iterator<Item = &Want> {
         self.readers.keys()

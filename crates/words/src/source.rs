@@ -45,6 +45,17 @@ pub enum Locator {
 }
 
 impl Locator {
+    /// Whether it is the same place, whatever is there now.
+    fn follows(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (
+                Self::Flux { kind, namespace, name, .. },
+                Self::Flux { kind: earlier_kind, namespace: earlier_namespace, name: earlier_name, .. },
+            ) => (kind, namespace, name) == (earlier_kind, earlier_namespace, earlier_name),
+            _ => self == earlier,
+        }
+    }
+
     /// Whether it names its content: what was fetched once need not be fetched again.
     pub fn is_pinned(&self) -> bool {
         match self {
@@ -104,6 +115,15 @@ pub struct Source {
     pub strip_components: u32,
     /// The Secret with credentials.
     pub secret: Option<SecretData>,
+}
+
+impl Source {
+    /// Whether another one is this one at another time: Flux has fetched something else, or the Secret has other data.
+    pub fn follows(&self, earlier: &Self) -> bool {
+        let secret = |source: &Self| source.secret.as_ref().map(|secret| secret.origin.uid.clone());
+        let how = |source: &Self| (source.paths.clone(), source.strip_components);
+        self.locator.follows(&earlier.locator) && secret(self) == secret(earlier) && how(self) == how(earlier)
+    }
 }
 
 /// The data of a Secret. `Debug` shows none of it.

@@ -4,7 +4,9 @@
 //!   eager of them asks. A Secret is part of a source, so nobody gets what another's credentials opened.
 //! * **Cadence.** At once; then after the interval, unless the source names its content; after a failure after 1, 2, 4
 //!   … seconds up to the interval, later where the server asks for it.
-//! * **Unknown is not absent.** A look that fails changes nothing of what was read before; it is reported beside it.
+//! * **Unknown is not absent.** A look that fails changes nothing of what was read before; it is reported beside it. That is
+//!   so also where the question is another one by now, because Flux has a newer artifact or a Secret other data: whoever
+//!   asked before keeps what was read, and nobody else gets it.
 //! * **Shares.** Few fetches are under way at once, one of a namespace; who was served longest ago is next. What is
 //!   kept has a budget for each namespace and one for all.
 
@@ -48,6 +50,8 @@ struct ScheduledSource {
     source: Shared<Source>,
     wants: BTreeSet<Want>,
     answer: Option<Arc<Artifact>>,
+    /// What those who ask have read of it at an earlier time, until there is something newer.
+    inherited: BTreeMap<Want, Arc<Manifests>>,
     /// What to send with the next fetch.
     known: Option<EarlierFetch>,
     /// Failures in a row.
@@ -86,13 +90,40 @@ fn parts(want: &Want) -> Option<(&Via, &Shared<Source>, Duration, Duration)> {
 impl SourceSchedule {
     /// Replaces all that a subscriber asks for.
     pub(crate) fn subscribe(&mut self, subscriber: SubscriberId, wants: BTreeSet<Want>, now: Duration) {
+        let earlier: Vec<(Want, Arc<Manifests>)> = self
+            .asked
+            .of(subscriber)
+            .filter_map(|want| Some((want.clone(), self.content_for(want)?)))
+            .collect();
         let SubscriptionChange { new, gone } = self.asked.replace(subscriber, wants);
         for want in &new {
             self.join(want, now);
+            self.inherit(want, &earlier);
         }
         for want in &gone {
             self.leave(want);
         }
+    }
+
+    /// Gives a new question what the same subscriber has read of the same source before.
+    fn inherit(&mut self, want: &Want, earlier: &[(Want, Arc<Manifests>)]) {
+        let Some((via, source, ..)) = parts(want) else { return };
+        let is_earlier = |old: &Want| {
+            parts(old)
+                .is_some_and(|(old_via, old, ..)| old_via == via && old != source && source.follows(old))
+        };
+        let Some((_, content)) = earlier.iter().find(|(old, _)| is_earlier(old)) else { return };
+        if let Some(entry) = self.ids.get(source).and_then(|id| self.entries.get_mut(id))
+            && entry.content().is_none()
+        {
+            entry.inherited.insert(want.clone(), Arc::clone(content));
+        }
+    }
+
+    /// What is to be applied of a source for somebody who asks.
+    fn content_for(&self, want: &Want) -> Option<Arc<Manifests>> {
+        let entry = self.entries.get(&self.id(want)?)?;
+        entry.content().or_else(|| entry.inherited.get(want)).cloned()
     }
 
     fn number(&mut self) -> u64 {
@@ -124,6 +155,7 @@ impl SourceSchedule {
             source: source.clone(),
             wants: BTreeSet::from([want.clone()]),
             answer: None,
+            inherited: BTreeMap::new(),
             known: None,
             failures: 0,
             due: Some(now),
@@ -139,6 +171,7 @@ impl SourceSchedule {
         let id = parts(want).and_then(|(_, source, ..)| self.ids.get(source).copied());
         if let Some((id, entry)) = id.and_then(|id| Some((id, self.entries.get_mut(&id)?))) {
             entry.wants.remove(want);
+            entry.inherited.remove(want);
             if entry.wants.is_empty() && entry.under_way.is_none() {
                 self.drop_entry(id);
             }
@@ -164,10 +197,16 @@ impl SourceSchedule {
 
     /// The answer as it is known.
     pub(crate) fn read(&self, want: &Want) -> Seen {
-        let entry = self.id(want).and_then(|id| self.entries.get(&id));
-        match entry.and_then(|entry| entry.answer.clone()) {
-            Some(answer) => Seen::Artifact(answer),
-            None => Seen::Unknown(Why::new(Reason::Unsynced, "not fetched yet")),
+        let Some(entry) = self.id(want).and_then(|id| self.entries.get(&id)) else {
+            return Seen::Unknown(Why::new(Reason::Unsynced, "not fetched yet"));
+        };
+        match (&entry.answer, entry.inherited.get(want)) {
+            (answer, Some(content)) => {
+                let fault = answer.as_ref().and_then(|answer| answer.fault.clone());
+                Seen::Artifact(Arc::new(Artifact { content: Some(Arc::clone(content)), fault }))
+            }
+            (Some(answer), None) => Seen::Artifact(Arc::clone(answer)),
+            (None, None) => Seen::Unknown(Why::new(Reason::Unsynced, "not fetched yet")),
         }
     }
 
@@ -298,7 +337,8 @@ impl ScheduledSource {
 
     /// How much memory its manifests take.
     fn weight(&self) -> usize {
-        self.content().map_or(0, |content| content.files.iter().map(|(_, text)| text.len()).sum())
+        let kept = self.content().into_iter().chain(self.inherited.values());
+        kept.flat_map(|content| &content.files).map(|(_, text)| text.len()).sum()
     }
 
     /// Whether it can only ever be what it was seen to be.
@@ -321,6 +361,7 @@ impl ScheduledSource {
                 let same = content.filter(|content| content.revision == fetched.revision());
                 self.known = Some(fetched.known.clone());
                 let content = same.unwrap_or_else(|| Arc::new(manifests(fetched, wall)));
+                self.inherited.clear();
                 Artifact { content: Some(content), fault: None }
             }
             Err(problem) => {

@@ -36,22 +36,20 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Reads a source that somebody has to fetch.
 pub(super) fn read(frame: &Frame<'_>, source: &SyncSource) -> Result<SourceReading, SpecError> {
-    let (locator, secret, strip, version, field) = if let Some(http) = &source.http {
+    let (locator, secret, strip, field) = if let Some(http) = &source.http {
         let locator = Locator::Http { url: http.url.clone(), digest: http.digest.clone() };
         let strip = http.strip_components.unwrap_or_default();
-        (locator, http.secret_ref.as_ref(), strip, None, "spec.source.http")
+        (locator, http.secret_ref.as_ref(), strip, "spec.source.http")
     } else if let Some(oci) = &source.oci {
         let reference = match (&oci.tag, &oci.digest) {
             (Some(tag), None) => OciReference::Tag(tag.clone()),
             (None, Some(digest)) => OciReference::Digest(digest.clone()),
             _ => return Err(at("spec.source.oci", "give exactly one of tag and digest")),
         };
-        let version = oci.tag.as_deref().and_then(version_like);
         let locator = Locator::Oci { url: oci.url.clone(), reference, media_type: oci.media_type.clone() };
-        (locator, oci.secret_ref.as_ref(), 0, version, "spec.source.oci")
+        (locator, oci.secret_ref.as_ref(), 0, "spec.source.oci")
     } else if let Some(flux) = &source.flux_ref {
-        let (locator, version) = flux_artifact(frame, flux)?;
-        (locator, None, 0, version, "spec.source.fluxRef")
+        (flux_artifact(frame, flux)?, None, 0, "spec.source.fluxRef")
     } else {
         return Err(at("spec.source", linchpin_api::sync::source::ONE_SOURCE));
     };
@@ -75,18 +73,14 @@ pub(super) fn read(frame: &Frame<'_>, source: &SyncSource) -> Result<SourceReadi
         Question::Artifact { via: frame.via.clone(), source: Shared::new(source), interval, timeout };
     let waits = |reason: Reason, problem: String| at(field, problem).because(reason).waiting();
     match frame.kinds.ask(Want::new(question)) {
-        Some(Seen::Artifact(artifact)) => artifact_read(artifact, version, field),
+        Some(Seen::Artifact(artifact)) => artifact_read(artifact, field),
         Some(Seen::Unknown(why)) if !why.is_passing() => Err(waits(why.reason, why.message.clone())),
         _ => Err(not_yet(field)),
     }
 }
 
 /// What was fetched; what is wrong with it, where nothing of it may be used.
-fn artifact_read(
-    artifact: &Artifact,
-    version: Option<String>,
-    field: &str,
-) -> Result<SourceReading, SpecError> {
+fn artifact_read(artifact: &Artifact, field: &str) -> Result<SourceReading, SpecError> {
     let fault = artifact.fault.as_ref();
     if let Some(fault) = fault.filter(|fault| fault.refused) {
         return Err(refused(fault.reason, field, fault.message.clone()));
@@ -99,7 +93,8 @@ fn artifact_read(
     };
     let mut reading = SourceReading {
         revision: content.revision.clone(),
-        version,
+        // A tag, or what Flux calls a revision before its `@`.
+        version: content.revision.split('@').next().and_then(version_like),
         digest: Some(content.digest.clone()),
         size: i64::try_from(content.size).ok(),
         fetched: Some(content.fetched),
@@ -139,8 +134,8 @@ fn credentials(frame: &Frame<'_>, named: &SecretName, field: &str) -> Result<Sec
     Ok(SecretData::new(Origin { uid: found.uid.clone(), version: found.version }, data))
 }
 
-/// Where Flux keeps what it has fetched, and its version.
-fn flux_artifact(frame: &Frame<'_>, flux: &FluxRef) -> Result<(Locator, Option<String>), SpecError> {
+/// Where Flux keeps what it has fetched.
+fn flux_artifact(frame: &Frame<'_>, flux: &FluxRef) -> Result<Locator, SpecError> {
     let field = "spec.source.fluxRef";
     let kind = match flux.kind {
         FluxWord::GitRepository => FluxSourceKind::GitRepository,
@@ -187,6 +182,5 @@ fn flux_artifact(frame: &Frame<'_>, flux: &FluxRef) -> Result<(Locator, Option<S
     if url.is_empty() || revision.is_empty() {
         return Err(missing(Reason::SourceNotFound, "has no artifact yet".to_owned()));
     }
-    let version = revision.split('@').next().and_then(version_like);
-    Ok((Locator::Flux { kind, namespace, name: flux.name.clone(), url, revision, digest }, version))
+    Ok(Locator::Flux { kind, namespace, name: flux.name.clone(), url, revision, digest })
 }

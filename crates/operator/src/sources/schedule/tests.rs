@@ -1,5 +1,5 @@
 use linchpin_source::{archive::Manifest, digest::Digest};
-use linchpin_words::source::Locator;
+use linchpin_words::source::{FluxSourceKind, Locator};
 
 use super::*;
 
@@ -172,4 +172,49 @@ fn an_order_to_look_again_is_carried_out_at_once_also_while_a_fetch_is_under_way
     assert!(schedule.next(seconds(1)).is_none());
     schedule.refresh(&want, seconds(1));
     assert!(schedule.next(seconds(1)).is_some());
+}
+
+/// A question about what Flux has fetched.
+fn asks_flux(account: &str, revision: &str) -> Want {
+    let locator = Locator::Flux {
+        kind: FluxSourceKind::GitRepository,
+        namespace: "shop".to_owned(),
+        name: "repo".to_owned(),
+        url: format!("http://source-controller/{revision}.tar.gz"),
+        revision: revision.to_owned(),
+        digest: "sha256:00".to_owned(),
+    };
+    let source = Shared::new(Source { locator, paths: Vec::new(), strip_components: 0, secret: None });
+    let via = Via::service_account("shop", account);
+    Want::new(Question::Artifact { via, source, interval: MINUTE, timeout: seconds(60) })
+}
+
+#[test]
+fn whoever_has_read_a_source_keeps_what_was_read_until_its_newer_artifact_is_there_and_nobody_else_gets_it() {
+    let mut schedule = SourceSchedule::default();
+    let (old, new) = (asks_flux("web", "main@1"), asks_flux("web", "main@2"));
+    let first = SubscriberId(1);
+    schedule.subscribe(first, [old.clone()].into(), Duration::ZERO);
+    let job = schedule.next(Duration::ZERO).unwrap();
+    ended(&mut schedule, &job, fetched("a: 1"), Duration::ZERO);
+    schedule.subscribe(first, [old.clone(), new.clone()].into(), MINUTE);
+    schedule.subscribe(first, [new.clone()].into(), MINUTE);
+    assert_eq!(seen(&schedule, &new), (Some("a: 1".to_owned()), None), "the old one has been let go");
+    let other = asks_flux("other", "main@2");
+    schedule.subscribe(SubscriberId(2), [other.clone()].into(), MINUTE);
+    assert!(matches!(schedule.read(&other), Seen::Unknown(why) if why.is_passing()));
+    let job = schedule.next(MINUTE).unwrap();
+    assert_eq!(ended(&mut schedule, &job, failed(Reason::FetchFailed), MINUTE), 2);
+    assert_eq!(seen(&schedule, &new), (Some("a: 1".to_owned()), Some((Reason::FetchFailed, false))));
+    assert_eq!(seen(&schedule, &other), (None, Some((Reason::FetchFailed, false))));
+    // A third one comes before the second was ever read.
+    let newest = asks_flux("web", "main@3");
+    schedule.subscribe(first, [newest.clone()].into(), MINUTE);
+    assert_eq!(seen(&schedule, &newest).0, Some("a: 1".to_owned()));
+    let job = schedule.next(MINUTE).unwrap();
+    assert_eq!(ended(&mut schedule, &job, fetched("a: 3"), MINUTE), 1);
+    assert_eq!(seen(&schedule, &newest), (Some("a: 3".to_owned()), None));
+    let elsewhere = asks("shop", "x", MINUTE, false);
+    schedule.subscribe(first, [newest, elsewhere.clone()].into(), MINUTE);
+    assert!(matches!(schedule.read(&elsewhere), Seen::Unknown(_)), "another source is another source");
 }
