@@ -124,7 +124,7 @@ fn kept(frame: &Frame<'_>, named: &SourceRef, kind: &str, field: &str) -> Result
         let problem = format!("the source, {kind} {namespace}/{}, isn't present", named.name);
         return Err(missing(Reason::SourceNotFound, problem));
     };
-    let data = texts(found)?;
+    let data = texts(found, named.key.as_deref())?;
     if let Some(key) = named.key.as_ref().filter(|key| !data.contains_key(*key)) {
         let problem = format!("the source, {kind} {namespace}/{}, has no key {key}", named.name);
         return Err(missing(Reason::SourceNotFound, problem));
@@ -141,27 +141,28 @@ fn kept(frame: &Frame<'_>, named: &SourceRef, kind: &str, field: &str) -> Result
         ..SourceReading::default()
     };
     for (key, text) in data {
-        if named.key.as_ref().is_none_or(|wanted| *wanted == key) {
-            reading.read_text(&key, &text)?;
-        }
+        reading.read_text(&key, &text)?;
     }
     Ok(reading)
 }
 
-/// The texts of a ConfigMap or Secret, by key.
-fn texts(found: &Projection) -> Result<BTreeMap<String, String>, SpecError> {
+/// The texts of a ConfigMap or Secret by key: all, or that of one key, whatever the others are.
+fn texts(found: &Projection, only: Option<&str>) -> Result<BTreeMap<String, String>, SpecError> {
     let data = found.content.get("data").and_then(Value::as_object).into_iter().flatten();
-    data.map(|(key, text)| {
-        let text = text.as_str().unwrap_or_default();
-        if !found.is_secret() {
-            return Ok((key.clone(), text.to_owned()));
-        }
-        let decoded = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let problem =
-            || refused(Reason::ManifestInvalid, "spec.source.secretRef", format!("key {key} is not text"));
-        decoded.map(|text| (key.clone(), text)).ok_or_else(problem)
-    })
-    .collect()
+    let wanted = data.filter(|(key, _)| only.is_none_or(|only| only == key.as_str()));
+    wanted
+        .map(|(key, text)| {
+            let text = text.as_str().unwrap_or_default();
+            if !found.is_secret() {
+                return Ok((key.clone(), text.to_owned()));
+            }
+            let decoded = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let problem = || {
+                refused(Reason::ManifestInvalid, "spec.source.secretRef", format!("key {key} is not text"))
+            };
+            decoded.map(|text| (key.clone(), text)).ok_or_else(problem)
+        })
+        .collect()
 }
 
 impl SourceReading {
