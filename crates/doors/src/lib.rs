@@ -58,4 +58,4 @@ pub use readiness_profile::ReadinessProfileDoor;
 pub use registry::{DoorKind, Registry, registry};
 pub use resource_dependency::ResourceDependencyDoor;
 pub use shown::ShownObject;
-pub use sync::SyncDoor;
+pub use sync::{SyncDoor, kind_that_is_defined};

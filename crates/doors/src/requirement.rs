@@ -279,6 +279,11 @@ impl RequirementDraft {
         }
     }
 
+    /// Says which kind that nobody serves yet is meant.
+    pub(crate) fn is_of_defined_kind(&mut self, kind: GroupKind) {
+        self.target.kind = kind;
+    }
+
     /// The kind and the selection it is about, where both are known.
     pub(crate) fn selection(&self) -> Option<(Gvk, Scope)> {
         match &self.subject {

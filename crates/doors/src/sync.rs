@@ -31,6 +31,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, ObjectRef};
 
+pub use self::dependency::kind_that_is_defined;
 use self::outline::SyncOutline;
 pub(crate) use self::outline::state_word;
 use crate::door::{Backing, CompileInput, Compiled, Door, GraphTies, Hold, HoldInput, Insight, StatusInput};

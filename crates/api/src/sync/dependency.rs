@@ -21,7 +21,7 @@ const RANGE_RULES: [(&str, &str); 6] = [
         "a version range has no x: write comparators such as >=14 <15",
     ),
     (
-        "self.matches('^[ ,]*((>=|<=|!=|==|=|>|<)?[ ]*[^ ,<>=!]+[ ,]*){1,8}$')",
+        "self.matches('^[ ,]*(>=|<=|!=|==|=|>|<)?[ ]*[^ ,<>=!]+([ ,]+(>=|<=|!=|==|=|>|<)?[ ]*[^ ,<>=!]+){0,7}[ ,]*$')",
         "write a version range as comparators such as >=14 <16, at most 8 of = != > >= < <= with a version each",
     ),
 ];

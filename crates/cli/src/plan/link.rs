@@ -9,6 +9,7 @@ use linchpin_api::{
     common::LabelSelector,
     sync::{NeededFor, Strength, SyncSource, dependency::RequiredStatus},
 };
+use linchpin_doors::kind_that_is_defined;
 use linchpin_engine::readiness::Wanted;
 use linchpin_lang::template::parse_documents;
 use linchpin_words::{GroupKind, KindWord, ObjectRef, Reference, reference::built_in};
@@ -106,8 +107,8 @@ pub(super) struct PlanManifests {
     /// Every object that is given itself or in a Sync.
     objects: Vec<GivenObject>,
     capabilities: Vec<String>,
-    /// Kinds that are defined, by group and kind.
-    kinds: Vec<GroupKind>,
+    /// Definitions of kinds.
+    definitions: Vec<Value>,
     /// ConfigMaps and Secrets, by kind, namespace and name.
     maps: BTreeMap<(String, String, String), Value>,
     /// The Syncs whose objects are not known.
@@ -135,7 +136,7 @@ impl PlanManifests {
             syncs: Vec::new(),
             objects: Vec::new(),
             capabilities: Vec::new(),
-            kinds: Vec::new(),
+            definitions: Vec::new(),
             maps: BTreeMap::new(),
             blind: BTreeSet::new(),
         };
@@ -180,7 +181,7 @@ impl PlanManifests {
         let place = Some(text(body, "/metadata/namespace")).filter(|place| !place.is_empty());
         let name = text(body, "/metadata/name").to_owned();
         if kind == "CustomResourceDefinition" {
-            self.kinds.push(GroupKind::new(text(body, "/spec/group"), text(body, "/spec/names/kind")));
+            self.definitions.push(body.clone());
         }
         let namespace = place.unwrap_or(namespace).to_owned();
         let labels = |path: &str| body.pointer(path).cloned().unwrap_or_default();
@@ -384,8 +385,10 @@ impl PlanManifests {
         let known = built_in(word);
         let namespaced = known.is_none_or(|known| known.namespaced);
         let as_written = || written.map_or_else(|| capitalised(&word.word), str::to_owned);
-        let kind = known.map_or_else(as_written, |known| known.kind.to_owned());
-        let group = known.map(|known| known.gvk().group).or_else(|| word.group.clone());
+        let defined = || self.definitions.iter().find_map(|body| kind_that_is_defined(body, word));
+        let found = known.map(|known| known.gvk().group_kind()).or_else(defined);
+        let kind = found.as_ref().map_or_else(as_written, |found| found.kind.clone());
+        let group = found.map(|found| found.group).or_else(|| word.group.clone());
         let called = match which {
             SearchedBy::Name(name) => name.clone(),
             SearchedBy::Labels(selector) => format!("[{}]", selector.requirements().join(",")),
@@ -451,12 +454,15 @@ impl PlanManifests {
         } else if let Some(api) = &capability.api {
             let group = api.group.clone().unwrap_or_default();
             let kind = GroupKind::new(&group, &api.kind);
+            let defines = |body: &Value| {
+                text(body, "/spec/group") == kind.group && text(body, "/spec/names/kind") == kind.kind
+            };
             link.what = format!("kind {kind}");
             let word = KindWord { group: Some(group.clone()), ..KindWord::new(&api.kind) };
             link.api = Some((group, api.version.clone(), api.kind.clone()));
             if built_in(&word).is_some() {
                 link.verdict = LinkVerdict::Ok("Kubernetes' own".to_owned());
-            } else if self.kinds.contains(&kind) {
+            } else if self.definitions.iter().any(defines) {
                 link.verdict = LinkVerdict::Ok("given".to_owned());
             }
         }

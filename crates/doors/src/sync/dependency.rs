@@ -25,6 +25,7 @@ use linchpin_lang::cel::Expression;
 use linchpin_words::{Gvk, ObjectRef};
 use serde_json::{Value, json};
 
+pub use self::on_objects::kind_that_is_defined;
 pub(super) use self::{on_objects::shown, revision::short, version::version_obstacle};
 use super::{
     capability,

@@ -71,6 +71,10 @@ impl Range {
                 (None, Some(found)) => found,
                 (None, None) => (Comparator::Equal, word),
             };
+            if version.contains(['<', '>', '=', '!']) {
+                let apart = "put a blank or a comma between comparators, such as >=14 <16";
+                return Err(format!("{} has two comparators in one word: {apart}", quote(text)));
+            }
             if version.split('.').any(|part| part.eq_ignore_ascii_case("x")) {
                 let allowed = "write comparators such as >=14 <15";
                 return Err(format!("{} has an x, which is not understood: {allowed}", quote(text)));
@@ -160,6 +164,8 @@ mod tests {
             (">=", "names no version"),
             ("", "names no version"),
             (">= <2", "two signs"),
+            (">=14<16", "two comparators in one word"),
+            ("1.0=2", "two comparators in one word"),
             ("1 2 3 4 5 6 7 8 9", "9 comparators"),
         ] {
             let error = Range::parse(range).unwrap_err();

@@ -180,6 +180,34 @@ fn a_source_in_a_secret_leaves_no_hash_and_no_text_of_it_anywhere() {
 }
 
 #[test]
+fn one_key_of_a_secret_is_read_whatever_the_others_hold() {
+    let mut stage = stage("{source: {secretRef: {name: app, key: manifests}}}");
+    // {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+    let text = "e2FwaVZlcnNpb246IHYxLCBraW5kOiBDb25maWdNYXAsIG1ldGFkYXRhOiB7bmFtZTogYX19";
+    stage.put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "own", "name": "app"},
+        "data": {"manifests": text, "keystore": "/u3+7QAAAAI="}}));
+    stage.settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+}
+
+#[test]
+fn an_own_object_of_a_kind_that_the_source_defines_is_known_by_every_name_of_the_kind() {
+    for word in ["widget", "widgets", "widgets.example.com", "wi"] {
+        let mut stage = stage(&format!(
+            "{{dependencies: [{{name: w, object: {{resource: {word}/w}}}}], source: {{objects: [
+              {{apiVersion: v1, kind: ConfigMap, metadata: {{name: after}}}},
+              {{apiVersion: example.com/v1, kind: Widget, metadata: {{name: w}}}},
+              {{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: widgets.example.com}},
+               spec: {{group: example.com, scope: Namespaced, names: {{kind: Widget, plural: widgets, shortNames: [wi]}}}}}}]}}}}",
+        ));
+        stage.settle();
+        assert_eq!(stage.done(), ["apply CustomResourceDefinition widgets.example.com"], "{word}");
+        let status = shown(&mut stage);
+        assert_eq!(status["dependencies"][0]["dependsOn"], "Widget.example.com own/w", "{word}: {status:#}");
+    }
+}
+
+#[test]
 fn a_revision_that_is_refused_touches_nothing_and_says_what_and_where() {
     for (spec, reason, told) in [
         ("{source: {objects: []}}".to_owned(), "SourceEmpty", "allowEmpty"),

@@ -35,6 +35,21 @@ layer 2: shop/web
 }
 
 #[test]
+fn an_object_of_a_kind_that_is_given_too_is_known_by_every_name_of_the_kind() {
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets", "shortNames": ["wi"]}}});
+    let objects =
+        json!([definition, {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}]);
+    for word in ["widget", "widgets.example.com", "wi"] {
+        let needs = json!([{"name": "w", "object": {"resource": format!("{word}/w")}}]);
+        let text = shown(vec![sync("web", &needs, &json!([])), sync("db", &json!([]), &objects)]);
+        let expected = "ok   shop/web  w  Widget.example.com shop/w (Sync shop/db makes it)";
+        assert!(text.starts_with(expected), "{word}: {text}");
+    }
+}
+
+#[test]
 fn circles_are_told_with_the_soft_arcs_that_give_way() {
     let on = |name: &str, soft: bool| {
         let strength = if soft { "Soft" } else { "Hard" };

@@ -7,6 +7,7 @@ use linchpin_engine::{
     readiness::{self, Wanted},
 };
 use linchpin_words::{GroupKind, KindWord, ObjectRef, Reference};
+use serde_json::Value;
 
 use super::{
     DependencyContext, ResolvedEntry, Terms, bound,
@@ -87,12 +88,16 @@ pub(super) fn on_object(
             return Err(at(format!("{place}.namespace"), NAMELESS));
         }
         if completed && is_completed_by_being_there(&frame.kinds, &gvk.group_kind(), entry) {
-            draft = RequirementDraft::new(frame, spec(None))?;
+            draft = RequirementDraft::new(frame, spec(Some(Wanted::Ready)))?;
         }
     }
+    let mut defined = None;
     if resolved.is_none() {
-        let written = object.kind.clone().unwrap_or_else(|| capitalised(&word.word));
-        draft.is_of_kind(&written);
+        defined = around.objects.iter().find_map(|one| kind_that_is_defined(&one.object().body, &word));
+        match &defined {
+            Some(kind) => draft.is_of_defined_kind(kind.clone()),
+            None => draft.is_of_kind(&object.kind.clone().unwrap_or_else(|| capitalised(&word.word))),
+        }
     }
     let wanted = draft.wanted.clone();
     let target = draft.target().clone();
@@ -102,10 +107,10 @@ pub(super) fn on_object(
             Some((gvk, namespace, name)) => one.is(&gvk.group_kind(), namespace.as_deref(), name),
             // A kind that the source itself defines is not served before it is applied.
             None => {
-                object.name == name
-                    && object.gvk.kind.eq_ignore_ascii_case(&word.word)
-                    && word.group.as_ref().is_none_or(|group| *group == object.gvk.group)
-                    && object.kind.is_err()
+                let called = object.gvk.kind.eq_ignore_ascii_case(&word.word)
+                    && word.group.as_ref().is_none_or(|group| *group == object.gvk.group);
+                let meant = called || defined.as_ref() == Some(&object.gvk.group_kind());
+                object.name == name && meant && object.kind.is_err()
             }
         }
     });
@@ -141,6 +146,22 @@ pub(super) fn on_object(
         revision: None,
         version,
     })
+}
+
+/// The kind that a body defines, if this word is one of its names.
+pub fn kind_that_is_defined(body: &Value, word: &KindWord) -> Option<GroupKind> {
+    let text = |path: &str| body.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    if text("/kind") != "CustomResourceDefinition" {
+        return None;
+    }
+    let kind = GroupKind::new(text("/spec/group"), text("/spec/names/kind"));
+    let short = body.pointer("/spec/names/shortNames").and_then(Value::as_array);
+    let short = short.into_iter().flatten().filter_map(Value::as_str);
+    let mut names =
+        short.chain(["kind", "plural", "singular"].map(|name| text(&format!("/spec/names/{name}"))));
+    let is_called = names.any(|name| !name.is_empty() && name.eq_ignore_ascii_case(&word.word));
+    let is_meant = word.group.as_ref().is_none_or(|group| *group == kind.group);
+    (is_called && is_meant).then_some(kind)
 }
 
 /// A kind as people write it, where only its resource is known.
@@ -206,7 +227,7 @@ pub(super) fn on_objects(
             return Err(at(format!("{place}.namespace"), NAMELESS));
         }
         if completed && is_completed_by_being_there(&frame.kinds, &gvk.group_kind(), entry) {
-            draft = RequirementDraft::new(frame, spec(None))?;
+            draft = RequirementDraft::new(frame, spec(Some(Wanted::Ready)))?;
         }
     }
     let wanted = draft.wanted.clone();

@@ -2,12 +2,12 @@
 
 use linchpin_doors::{CapabilityDoor, GlobalDependencyDoor};
 use linchpin_engine::graph::{Relation, is_in_line};
-use linchpin_words::limits;
+use linchpin_words::{Gvk, limits};
 use serde_json::{Value, json};
 
 use super::{condition, map, other, ready, shown, stage};
 use crate::{
-    stage::Stage,
+    stage::{Custom, Stage},
     things::{config_map, deployment},
 };
 
@@ -63,6 +63,22 @@ fn it_could_be_an_object_that_gets_created_or_updated_as_part_of_a_service_start
             "once it is reached, the dependency is fulfilled"
         );
     }
+}
+
+#[test]
+fn what_completes_by_being_there_must_be_ready_beside_its_expression_once() {
+    let up = "{name: up, object: {resource: database.example.com/up}, state: Completed, readyExpr: has(dep.status.url)}";
+    let mut stage = stage(&depending(up));
+    let kind = Gvk::new("example.com", "v1", "Database");
+    stage.customs.push(Custom { kind, plural: "databases", namespaced: true });
+    let database = |ready: &str| {
+        json!({"apiVersion": "example.com/v1", "kind": "Database", "metadata": {"namespace": "own", "name": "up"},
+            "spec": {}, "status": {"url": "db:5432", "conditions": [{"type": "Ready", "status": ready}]}})
+    };
+    stage.put(database("False")).settle();
+    assert_eq!(stage.done(), [] as [&str; 0], "state and version first, then the expression");
+    stage.put(database("True")).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
 }
 
 #[test]
