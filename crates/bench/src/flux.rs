@@ -192,7 +192,8 @@ async fn archive(namespace: &str) -> Result<Vec<u8>> {
             fs::create_dir_all(folder.join(&name))?;
             let body = json!({"apiVersion": "v1", "kind": "ConfigMap",
                 "metadata": {"name": name, "namespace": namespace}, "data": {"k": "v"}});
-            fs::write(folder.join(&name).join("map.json"), body.to_string())?;
+            // Flux takes no file with another ending where nothing lists them; JSON is YAML.
+            fs::write(folder.join(&name).join("map.yaml"), body.to_string())?;
         }
     }
     let packed = Command::new("tar").args(["-cz", "-C"]).arg(&folder).arg(".").output().await;
