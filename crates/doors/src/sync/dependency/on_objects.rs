@@ -103,16 +103,14 @@ pub(super) fn on_object(
     let target = draft.target().clone();
     let own = around.objects.iter().position(|one| {
         let object = one.object();
-        match &resolved {
-            Some((gvk, namespace, name)) => one.is(&gvk.group_kind(), namespace.as_deref(), name),
-            // A kind that the source itself defines is not served before it is applied.
-            None => {
-                let called = object.gvk.kind.eq_ignore_ascii_case(&word.word)
-                    && word.group.as_ref().is_none_or(|group| *group == object.gvk.group);
-                let meant = called || defined.as_ref() == Some(&object.gvk.group_kind());
-                object.name == name && meant && object.kind.is_err()
-            }
+        if let Some((gvk, namespace, name)) = &resolved {
+            return one.is(&gvk.group_kind(), namespace.as_deref(), name);
         }
+        // A kind that the source itself defines is not served before it is applied.
+        let called = object.gvk.kind.eq_ignore_ascii_case(&word.word)
+            && word.group.as_ref().is_none_or(|group| *group == object.gvk.group);
+        let meant = called || defined.as_ref() == Some(&object.gvk.group_kind());
+        object.name == name && meant && object.kind.is_err()
     });
     if let Some(bound) = bound(around, entry, BoundView::Whole, field)? {
         draft.is_bound(bound);
