@@ -29,7 +29,7 @@ pub enum RelatedQuery {
 }
 
 impl RelatedQuery {
-    /// The paths that rules read of such objects, as [`super::reads`] writes them.
+    /// The paths that rules read of such objects, as [`super::ReadinessRow::reads`] writes them.
     pub fn reads(&self) -> &'static [&'static str] {
         match self {
             Self::Objects { gvk, .. } if gvk.kind == "EndpointSlice" => {
