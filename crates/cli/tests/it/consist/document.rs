@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 24] = [
     ("shown", "crates/adapters/tests/it/tutorial.rs"),
     ("crew", "crates/operator/src/consist/crew.rs"),
     ("acts", "crates/operator/src/consist/acts.rs"),
-    ("index", "crates/operator/src/consist/sight/index/tests.rs"),
+    ("index", "crates/operator/src/consist/cluster_view/index/tests.rs"),
     ("adapters", "crates/cli/tests/it/consist/adapters.rs"),
     ("kinds", "crates/cli/tests/it/consist/kinds.rs"),
     ("lifecycle", "crates/cli/tests/it/consist/lifecycle.rs"),
