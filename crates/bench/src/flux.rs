@@ -156,6 +156,13 @@ async fn run(arena: &Arena, namespace: &str, program: &OsString, flags: &[&str])
         let seen = objects.when(&format!("effect-{number}")).await?;
         times.push(seen.saturating_duration_since(from));
     }
+    // The next controller sees these too, and would wait for a server that is gone.
+    let suspend = json!({"spec": {"suspend": true}});
+    for number in 0..HOPS {
+        for name in [format!("cause-{number}"), format!("effect-{number}")] {
+            kustomizations.patch(&name, &PatchParams::default(), &Patch::Merge(&suspend)).await?;
+        }
+    }
     server.abort();
     Ok(times)
 }
